@@ -1,0 +1,1 @@
+"""Measure, explain, tune, judge and report how fast data reaches a training step."""

@@ -1,0 +1,48 @@
+"""The plan: how a recipe is carried out. Tuning decides it; it never changes what the model sees beyond `fidelity`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from dataio.errors import DataioError, PlanError
+from dataio.recipe import Recipe
+from dataio.records import Record
+
+Count = Annotated[int, Field(ge=1, le=4096)]
+
+
+class Plan(Record):
+    """How a pipeline runs. `Plan()` leaves every choice to tf.data's AUTOTUNE, as the performance guide does."""
+
+    error: ClassVar[type[DataioError]] = PlanError
+
+    schema_version: Literal[1] = 1
+    """Form of this record in JSON."""
+    num_parallel_calls: Count | Literal["auto"] = "auto"
+    """Pictures decoded and transformed at once. 1 is truly serial: TensorFlow's `map_parallelization` rewrite is off."""
+    cycle_length: Count | Literal["auto"] = "auto"
+    """Readers at work at once: shards interleaved (TFRecord) or blocks of records read in parallel (the others)."""
+    block_length: Count | Literal["auto"] = "auto"
+    """Consecutive records that a reader gives at a time. auto: 16 for TFRecord, 50 for block reads."""
+    cache: Literal["none", "memory"] = "none"
+    """memory: encoded records are kept after the first epoch, before any randomness; crops stay random."""
+    prefetch: Annotated[int, Field(ge=0, le=4096)] | Literal["auto"] = "auto"
+    """Finished batches kept ready. 0: none, made while the step waits; TensorFlow's injected prefetch is off too."""
+    fused_decode_and_crop: bool = False
+    """Decode only the part of the JPEG that the crop needs (tf.image.decode_and_crop_jpeg). `close`, not `exact`."""
+    threads: Count | Literal["auto"] = "auto"
+    """Size of the pipeline's own thread pool. auto: the cores this process may use (affinity and cgroup quota)."""
+    deterministic: bool = True
+    """Batches in the same order every time. False lets a slow picture be overtaken; pictures stay the same."""
+    autotune: bool = True
+    """tf.data's autotuning of what is `auto`. Without it every `auto` is 1, and nothing is prefetched."""
+
+    def check(self, recipe: Recipe) -> None:
+        """Raises PlanError when this plan may not be used for `recipe`."""
+        if self.fused_decode_and_crop and recipe.fidelity == "exact":
+            raise PlanError(
+                "the plan fuses decoding and cropping, which changes edge pixels, but the recipe asks for "
+                "fidelity 'exact': use fidelity 'close' or fused_decode_and_crop=False"
+            )

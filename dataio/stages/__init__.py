@@ -1,0 +1,1 @@
+"""Pipeline stages, one concept a file; `dataio.pipeline` puts them in order."""
