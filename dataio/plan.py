@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dataio.errors import DataioError, PlanError
 from dataio.recipe import Recipe
@@ -32,15 +32,34 @@ class Plan(Record):
     """Finished batches kept ready. 0: none, made while the step waits; TensorFlow's injected prefetch is off too."""
     fused_decode_and_crop: bool = False
     """Decode only the part of the JPEG that the crop needs (tf.image.decode_and_crop_jpeg). `close`, not `exact`."""
+    kernel: Literal["tensorflow", "opencv"] = "tensorflow"
+    """Who cuts, resizes and flips. `opencv` (extra `fast`): one Python call a batch, with OpenCV and simplejpeg; differs
+    by 1 level from TensorFlow's ops, a picture a call. `close`, not `exact`."""
+    scaled_decode: bool = False
+    """Decode a JPEG at 1/2, 1/4 or 1/8 of its size where its crop stays at least as large as the finished picture.
+    `close`, not `exact`; needs kernel `opencv` without fused_decode_and_crop."""
     threads: Count | Literal["auto"] = "auto"
     """Size of the pipeline's own thread pool. auto: the cores this process may use (affinity and cgroup quota)."""
     deterministic: bool = True
     """Batches in the same order every time. False lets a slow picture be overtaken; pictures stay the same."""
     autotune: bool = True
     """tf.data's autotuning of what is `auto`. Without it every `auto` is 1, and nothing is prefetched."""
+    autotune_algorithm: Literal["default", "stage_based"] = "default"
+    """How AUTOTUNE decides: tf.data.experimental.AutotuneAlgorithm's DEFAULT or STAGE_BASED."""
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> Plan:
+        if self.scaled_decode and (self.kernel != "opencv" or self.fused_decode_and_crop):
+            raise ValueError("scaled_decode takes kernel 'opencv' and fused_decode_and_crop=False")
+        return self
 
     def check(self, recipe: Recipe) -> None:
         """Raises PlanError when this plan may not be used for `recipe`."""
+        if self.kernel == "opencv" and recipe.fidelity == "exact":
+            raise PlanError(
+                "the plan resizes with OpenCV, which rounds differently, but the recipe asks for fidelity 'exact': "
+                "use fidelity 'close' or kernel 'tensorflow'"
+            )
         if self.fused_decode_and_crop and recipe.fidelity == "exact":
             raise PlanError(
                 "the plan fuses decoding and cropping, which changes edge pixels, but the recipe asks for "
