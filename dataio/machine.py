@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,20 @@ def usable_cores(cgroup: Path = _CGROUP) -> int:
     if quota and period and int(quota[0]) > 0:
         quotas.append(int(quota[0]) / int(period[0]))
     return max(1, min([affinity, *(math.ceil(quota) for quota in quotas)]))
+
+
+def cpu_model() -> str:
+    """The processor's name as the kernel gives it, such as `AMD EPYC 7B13`; `unknown` where it gives none.
+
+    Source: `model name` of /proc/cpuinfo (x86); elsewhere `platform.processor()` or the machine type.
+    """
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine() or "unknown"
 
 
 def usable_memory_bytes(cgroup: Path = _CGROUP) -> int:

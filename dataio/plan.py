@@ -21,7 +21,7 @@ class Plan(Record):
     schema_version: Literal[1] = 1
     """Form of this record in JSON."""
     num_parallel_calls: Count | Literal["auto"] = "auto"
-    """Pictures decoded and transformed at once. 1 is truly serial: TensorFlow's `map_parallelization` rewrite is off."""
+    """Pictures decoded and transformed at once. 1 is truly serial: the rewrite `map_parallelization` is off."""
     cycle_length: Count | Literal["auto"] = "auto"
     """Readers at work at once: shards interleaved (TFRecord) or blocks of records read in parallel (the others)."""
     block_length: Count | Literal["auto"] = "auto"
@@ -29,7 +29,7 @@ class Plan(Record):
     cache: Literal["none", "memory"] = "none"
     """memory: encoded records are kept after the first epoch, before any randomness; crops stay random."""
     prefetch: Annotated[int, Field(ge=0, le=4096)] | Literal["auto"] = "auto"
-    """Finished batches kept ready. 0: none, made while the step waits; TensorFlow's injected prefetch is off too."""
+    """Finished batches kept ready. 0: none, made while the step waits; the injected prefetch is off too."""
     fused_decode_and_crop: bool = False
     """Decode only the part of the JPEG that the crop needs (tf.image.decode_and_crop_jpeg). `close`, not `exact`."""
     kernel: Literal["tensorflow", "opencv"] = "tensorflow"

@@ -91,7 +91,9 @@ class Recipe(Record):
     @model_validator(mode="after")
     def _fields_agree(self) -> Recipe:
         if self.dtype == "uint8" and self.normalisation != "none":
-            raise ValueError("dtype uint8 takes normalisation 'none' (normalise on the device, or ask for float32)")
+            raise ValueError(
+                "dtype uint8 takes normalisation 'none' (normalise on the device, or ask for float32)"
+            )
         return self
 
     @property

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"dataio": ROOT / "dataio", "dataio.converters": ROOT / "converters", "dataio.bench": ROOT / "bench"}
+FOLDERS = {
+    "dataio": ROOT / "dataio",
+    "dataio.converters": ROOT / "converters",
+    "dataio.bench": ROOT / "bench",
+}
 
 #: Ground-floor modules: nouns and pure figures, importable without TensorFlow.
 NOUNS = {

@@ -1,0 +1,133 @@
+"""build(data, recipe, plan): the one place where the order of the stages is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataio.data import Data, Order, Read, Shard
+from dataio.errors import PlanError
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+from dataio.stages.boxing import add_boxes
+from dataio.stages.closing import close_iterators_at_exit
+from dataio.stages.decoding import make_decoder
+from dataio.stages.epochs import EpochClock, attach_clock
+from dataio.stages.finishing import make_finisher
+from dataio.stages.options import make_options
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def build(
+    data: Data,
+    recipe: Recipe,
+    plan: Plan | None = None,
+    *,
+    split: str = "train",
+    training: bool = True,
+    initial_epoch: int = 0,
+    num_shards: int = 1,
+    shard_index: int = 0,
+) -> tf.data.Dataset:
+    """A tf.data pipeline of `(image, label)` batches with known cardinality; one iterator is one epoch.
+
+    What a picture becomes depends on recipe, seed, epoch and record index alone, never on format, plan or timing.
+    The order of stages: read (shuffled by epoch) or cache then shuffle; draw boxes; decode, cut, turn upright,
+    resize, flip; batch; dtype, normalisation, labels; prefetch.
+
+    Args:
+        data: from `dataio.open`.
+        recipe: what the model must see.
+        plan: how to carry it out; `Plan()` leaves it to AUTOTUNE.
+        split: name of the split.
+        training: random crops, flips and order; False gives the evaluation crop, stored order, every record once.
+        initial_epoch: number of the first iterator's epoch, from 0, for resuming.
+        num_shards: replicas that share the split, at least 1.
+        shard_index: which of them this pipeline feeds; each record goes to exactly one replica an epoch.
+
+    Returns:
+        A dataset of (image, label): image dtype[batch, height, width, 3], RGB; label int64[batch] or
+        float32[batch, classes].
+
+    Raises:
+        DataNotFound: no such split.
+        PlanError: the plan is not allowed for the recipe, or the shard holds no record.
+    """
+    import tensorflow as tf
+
+    plan = plan or Plan()
+    plan.check(recipe)
+    if not 0 <= shard_index < num_shards:
+        raise PlanError(f"shard_index {shard_index} must be from 0 to num_shards - 1 = {num_shards - 1}")
+    shard = Shard(num_shards, shard_index)
+    count = shard.size(data.split(split).records)
+    if count == 0:
+        raise PlanError(
+            f"{data.path}: split {split!r} has {data.split(split).records} records, "
+            f"too few for {num_shards} shards; use fewer replicas"
+        )
+    if data.format != "tfrecord":
+        close_iterators_at_exit()  # the other formats are read by Python functions
+    clock = EpochClock(initial_epoch)
+    records = _records_with_epoch(data, recipe, plan, split, training, shard, clock)
+    records = records.apply(tf.data.experimental.assert_cardinality(count))
+    records = add_boxes(records, recipe, training=training)
+    decode = make_decoder(data.encoding, recipe, plan)
+    pictures = records.map(decode, **_calls(plan))
+    batches = pictures.batch(recipe.batch_size, drop_remainder=training and recipe.drop_remainder)
+    batches = batches.map(make_finisher(recipe, len(data.class_names)), **_calls(plan))
+    if plan.prefetch == "auto":
+        batches = batches.prefetch(tf.data.AUTOTUNE) if plan.autotune else batches
+    elif plan.prefetch > 0:
+        batches = batches.prefetch(plan.prefetch)
+    return attach_clock(batches.with_options(make_options(plan)), clock)
+
+
+def _records_with_epoch(
+    data: Data, recipe: Recipe, plan: Plan, split: str, training: bool, shard: Shard, clock: EpochClock
+) -> tf.data.Dataset:
+    """Records with their `epoch` int64[]. The number is drawn once an iterator and everything that depends on it is
+    made inside flat_map, so that order and crops always belong to the same epoch, also with several iterators."""
+    import tensorflow as tf
+
+    read = _read(plan)
+    shuffled = training and recipe.shuffle
+    cached = None
+    if plan.cache == "memory":
+        # Cached in stored order, before anything random: a shuffle above a cache would be frozen by it.
+        cached = data.records(split, read=read, shard=shard).cache()
+
+    def of_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+        if cached is not None:
+            records = cached
+            if shuffled:
+                seed = tf.bitwise.bitwise_xor(
+                    tf.constant(recipe.seed, tf.int64), epoch * 0x5851F42D4C957F2D + 1
+                )
+                records = records.shuffle(recipe.shuffle_buffer, seed=seed, reshuffle_each_iteration=False)
+        else:
+            order = Order(recipe.seed, tf.data.Dataset.from_tensors(epoch), recipe.shuffle_buffer)
+            records = data.records(split, read=read, order=order if shuffled else Order(), shard=shard)
+        return records.map(lambda record: record | {"epoch": epoch})
+
+    return clock.token().flat_map(of_epoch)
+
+
+def _read(plan: Plan) -> Read:
+    serial = None if plan.autotune else 1
+    return Read(
+        cycle_length=serial if plan.cycle_length == "auto" else plan.cycle_length,
+        block_length=None if plan.block_length == "auto" else plan.block_length,
+        deterministic=plan.deterministic,
+    )
+
+
+def _calls(plan: Plan) -> dict[str, int]:
+    """Arguments of `map`: none at all for a serial one."""
+    import tensorflow as tf
+
+    calls = plan.num_parallel_calls
+    if calls == "auto":
+        calls = tf.data.AUTOTUNE if plan.autotune else 1
+    return {} if calls == 1 else {"num_parallel_calls": calls}
