@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dataio.errors import DataioError, PlanError
 from dataio.recipe import Recipe
@@ -35,9 +35,6 @@ class Plan(Record):
     kernel: Literal["tensorflow", "opencv"] = "tensorflow"
     """Who cuts, resizes and flips. `opencv` (extra `fast`): one Python call a batch, with OpenCV and simplejpeg; differs
     by 1 level from TensorFlow's ops, a picture a call. `close`, not `exact`."""
-    scaled_decode: bool = False
-    """Decode a JPEG at 1/2, 1/4 or 1/8 of its size where its crop stays at least as large as the finished picture.
-    `close`, not `exact`; needs kernel `opencv` without fused_decode_and_crop."""
     threads: Count | Literal["auto"] = "auto"
     """Size of the pipeline's own thread pool. auto: the cores this process may use (affinity and cgroup quota)."""
     deterministic: bool = True
@@ -46,12 +43,6 @@ class Plan(Record):
     """tf.data's autotuning of what is `auto`. Without it every `auto` is 1, and nothing is prefetched."""
     autotune_algorithm: Literal["default", "stage_based"] = "default"
     """How AUTOTUNE decides: tf.data.experimental.AutotuneAlgorithm's DEFAULT or STAGE_BASED."""
-
-    @model_validator(mode="after")
-    def _fields_agree(self) -> Plan:
-        if self.scaled_decode and (self.kernel != "opencv" or self.fused_decode_and_crop):
-            raise ValueError("scaled_decode takes kernel 'opencv' and fused_decode_and_crop=False")
-        return self
 
     def check(self, recipe: Recipe) -> None:
         """Raises PlanError when this plan may not be used for `recipe`."""
