@@ -8,6 +8,7 @@ from dataio.data import Data, Order, Read, Shard
 from dataio.errors import PlanError
 from dataio.plan import Plan
 from dataio.recipe import Recipe
+from dataio.stages.batch_kernel import make_batch_decoder
 from dataio.stages.boxing import add_boxes
 from dataio.stages.closing import close_iterators_at_exit
 from dataio.stages.decoding import make_decoder
@@ -53,6 +54,7 @@ def build(
     Raises:
         DataNotFound: no such split.
         PlanError: the plan is not allowed for the recipe, or the shard holds no record.
+        MissingExtra: the plan's kernel needs packages that are not installed.
     """
     import tensorflow as tf
 
@@ -72,10 +74,16 @@ def build(
     clock = EpochClock(initial_epoch)
     records = _records_with_epoch(data, recipe, plan, split, training, shard, clock)
     records = records.apply(tf.data.experimental.assert_cardinality(count))
-    records = add_boxes(records, recipe, training=training)
-    decode = make_decoder(data.encoding, recipe, plan)
-    pictures = records.map(decode, **_calls(plan))
-    batches = pictures.batch(recipe.batch_size, drop_remainder=training and recipe.drop_remainder)
+    drop_remainder = training and recipe.drop_remainder
+    if plan.kernel == "opencv":
+        close_iterators_at_exit()
+        decode_batch = make_batch_decoder(data.encoding, recipe, plan, training=training)
+        batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
+        batches = batches.map(decode_batch, **_calls(plan))
+    else:
+        records = add_boxes(records, recipe, training=training)
+        pictures = records.map(make_decoder(data.encoding, recipe, plan), **_calls(plan))
+        batches = pictures.batch(recipe.batch_size, drop_remainder=drop_remainder)
     batches = batches.map(make_finisher(recipe, len(data.class_names)), **_calls(plan))
     if plan.prefetch == "auto":
         batches = batches.prefetch(tf.data.AUTOTUNE) if plan.autotune else batches
@@ -102,9 +110,7 @@ def _records_with_epoch(
         if cached is not None:
             records = cached
             if shuffled:
-                seed = tf.bitwise.bitwise_xor(
-                    tf.constant(recipe.seed, tf.int64), epoch * 0x5851F42D4C957F2D + 1
-                )
+                seed = tf.bitwise.bitwise_xor(tf.constant(recipe.seed, tf.int64), epoch * 0x5851F42D4C957F2D + 1)
                 records = records.shuffle(recipe.shuffle_buffer, seed=seed, reshuffle_each_iteration=False)
         else:
             order = Order(recipe.seed, tf.data.Dataset.from_tensors(epoch), recipe.shuffle_buffer)

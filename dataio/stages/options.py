@@ -22,6 +22,8 @@ def make_options(plan: Plan) -> tf.data.Options:
     options = tf.data.Options()
     options.deterministic = plan.deterministic
     options.autotune.enabled = plan.autotune
+    if plan.autotune_algorithm == "stage_based":
+        options.autotune.autotune_algorithm = tf.data.experimental.AutotuneAlgorithm.STAGE_BASED
     options.autotune.ram_budget = int(usable_memory_bytes() * RAM_SHARE)
     # autotune.cpu_budget caps nothing (measured); the pool's size does, also under a cgroup quota.
     options.threading.private_threadpool_size = usable_cores() if plan.threads == "auto" else plan.threads

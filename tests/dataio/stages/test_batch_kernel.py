@@ -11,7 +11,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from dataio.data import Data
 from dataio.errors import MissingExtra, PlanError
+from dataio.pipeline import build
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stages.batch_kernel import make_batch_decoder
@@ -175,3 +177,25 @@ def test_a_missing_package_is_named_with_its_cure(module: str, encoding: str, mo
 def test_pngs_are_refused() -> None:
     with pytest.raises(PlanError, match="use kernel 'tensorflow'"):
         make_batch_decoder("png", RECIPES["center"], KERNELS["whole"], training=True)
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_pipeline_with_it_yields_the_same_pictures_in_the_same_order(
+    memory_data: Data, kernel: str, cache: str
+) -> None:
+    recipe = Recipe(image_size=32, batch_size=5, dtype="uint8", drop_remainder=False, seed=7, shuffle=False)
+    reference = build(memory_data, recipe, Plan(cache=cache))
+    dataset = build(memory_data, recipe, KERNELS[kernel].replace(cache=cache, num_parallel_calls=3))
+    assert dataset.cardinality() == reference.cardinality() == 5
+    for _ in range(2):  # two epochs
+        expected = [(image.numpy(), label.numpy()) for image, label in reference]
+        found = [(image.numpy(), label.numpy()) for image, label in dataset]
+        assert [label.tolist() for _, label in found] == [label.tolist() for _, label in expected]
+        for (image, _), (wanted, _) in zip(found, expected, strict=True):
+            assert differences(image, wanted).max() <= CLOSE_LEVELS
+
+
+def test_a_recipe_that_asks_for_exact_pixels_refuses_it(memory_data: Data) -> None:
+    with pytest.raises(PlanError, match="fidelity 'exact'"):
+        build(memory_data, Recipe(fidelity="exact"), KERNELS["whole"])
