@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Kind = Literal[
-    "jpeg", "png", "gif", "bmp", "tiff", "webp", "pnm", "jpeg2000", "avif", "heif", "jxl", "psd"
-]
+Kind = Literal["jpeg", "png", "gif", "bmp", "tiff", "webp", "pnm", "jpeg2000", "avif", "heif", "jxl", "psd"]
 
 #: Bytes from the beginning of a file that `picture_kind` wants to see; fewer are fine where the file has no
 #: more.

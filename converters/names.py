@@ -19,6 +19,5 @@ def printable(path: bytes) -> str:
     """`path` for a message on one line: as `as_text`, with control characters (newline, escape …) written
     out."""
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in as_text(path)
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in as_text(path)
     )

@@ -49,9 +49,7 @@ _JUNK = frozenset(
 #: How often `progress` is called: once for this many entries.
 _PROGRESS_STEP = 1000
 
-EXPECTED_LAYOUT = (
-    "SRC/<class>/<pictures> or SRC/<split>/<class>/<pictures> with splits named train, val, test"
-)
+EXPECTED_LAYOUT = "SRC/<class>/<pictures> or SRC/<split>/<class>/<pictures> with splits named train, val, test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +211,7 @@ class _Walk:
             # Neither its name nor anything that can be read says that it is a picture.
             return False
 
-    def _sort_out(
-        self, entry: os.DirEntry[bytes], chain: tuple[tuple[int, int], ...], listing: _Listing
-    ) -> None:
+    def _sort_out(self, entry: os.DirEntry[bytes], chain: tuple[tuple[int, int], ...], listing: _Listing) -> None:
         name = entry.name
         lower = name.lower()
         if lower in _JUNK or lower.startswith(b"._"):

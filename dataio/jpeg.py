@@ -167,9 +167,7 @@ def read_header(content: bytes) -> JpegHeader:
             width = content[start + 3] << 8 | content[start + 4]
             components = content[start + 5]
             if not height or not width or not components:
-                raise JpegError(
-                    "corrupt", f"the frame is {width} x {height} pixels with {components} components"
-                )
+                raise JpegError("corrupt", f"the frame is {width} x {height} pixels with {components} components")
         elif marker == _SOS:
             if not frame:
                 raise JpegError("corrupt", "a scan without a frame header before it")
