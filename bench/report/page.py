@@ -1,0 +1,312 @@
+"""report.html: one self-contained page that a colleague can read without us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dataio.bench.report import charts
+from dataio.bench.report.sweeps import heat_maps
+from dataio.bench.results import Dataset, Results, Run
+from dataio.bench.words import (
+    byte_words,
+    gain,
+    gains_sentence,
+    headline,
+    plan_words,
+    rate_words,
+    share_words,
+    time_words,
+)
+from dataio.plan import Plan
+from dataio.records import write_whole
+
+#: Bars drawn a dataset; a sweep of hundreds of plans is in results.json, and its best are what one looks for.
+_MOST_ROWS = 16
+#: Steps drawn in the time line: more would be thinner than a pixel on a phone.
+_MOST_STEPS = 48
+
+
+def write_report(results: Results, path: Path) -> None:
+    """Writes the page about `results` to `path`, whole or not at all."""
+    write_whole(path, render(results).encode())
+
+
+def render(results: Results) -> str:
+    """The page about `results` as HTML text; it needs no other file and no network."""
+    import jinja2
+
+    files = resources.files("dataio.bench.report")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string((files / "page.html").read_text(encoding="utf-8"))
+    style = (files / "style.css").read_text(encoding="utf-8")
+    # A per cent sign must not start a line of its own on a narrow screen.
+    return template.render(**_context(results, style)).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _context(results: Results, style: str) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    chosen = results.chosen
+    dataset = next(dataset for dataset in results.datasets if dataset.name == chosen.data)
+    names = ", ".join(dataset.name for dataset in results.datasets)
+    return {
+        "style": Markup(style),
+        "title": f"dataio bench: {names}",
+        "subtitle": f"{names} · {results.created[:16].replace('T', ' ')}",
+        "verdict": results.verdict,
+        "headline": headline(results),
+        "explanation": _explanation(results),
+        "facts": _facts(results, dataset),
+        "strips": [strip | {"svg": Markup(strip["svg"])} for strip in _strips(results)],
+        "throughput": [_throughput(results, dataset) for dataset in results.datasets],
+        "datasets": _dataset_rows(results),
+        "forecasts": [
+            {
+                "name": forecast.name,
+                "rate": rate_words(forecast.images_per_second.median),
+                "bytes": byte_words(forecast.bytes),
+                "time": time_words(forecast.conversion_seconds),
+                "sample": f"{forecast.sample_records:,}",
+            }
+            for forecast in results.forecasts
+        ],
+        "costs": _costs(results),
+        "remedies": [
+            {
+                "title": remedy.title,
+                "rate": None
+                if remedy.images_per_second is None
+                else f"{rate_words(remedy.images_per_second)} images/s predicted",
+                "cost": remedy.cost,
+                "how": remedy.how,
+            }
+            for remedy in results.remedies
+        ],
+        "heatmaps": heat_maps(results),
+        "memory": _memory(results),
+        "predicted": _predicted(results),
+        "plan": [(name, getattr(chosen.plan, name)) for name in Plan.model_fields if name != "schema_version"],
+        "recipe": ", ".join(
+            f"{name}={getattr(results.recipe, name)}"
+            for name in type(results.recipe).model_fields
+            if name != "schema_version"
+        ),
+        "machine": _machine(results),
+        "method": _method(results),
+        "command": results.command,
+        "footer": f"Made by dataio {results.versions.get('dataio-tf', '')}. The raw samples are in results.json.",
+    }
+
+
+def _explanation(results: Results) -> list[str]:
+    lines = []
+    if results.verdict is not None:
+        lines.append(_sentence(results.verdict.reason))
+        lines += [_sentence(advice) for advice in results.verdict.advice]
+    gains = gains_sentence(results)
+    if gains:
+        lines.append(f"Supply of the plan chosen: {gains}.")
+    return lines
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
+
+
+def _facts(results: Results, dataset: Dataset) -> list[dict[str, str]]:
+    chosen, verdict, before = results.chosen, results.verdict, results.verdict_before
+    facts = [
+        {"value": rate_words(chosen.images_per_second.median), "words": "images/s supplied by the plan chosen"},
+    ]
+    if results.step is not None:
+        facts.append(
+            {"value": rate_words(results.step.images_per_second), "words": f"images/s demanded ({results.step.name})"}
+        )
+    if verdict is not None:
+        interval = f"{share_words(verdict.stall.low)} to {share_words(verdict.stall.high)}"
+        facts.append({"value": share_words(verdict.stall.value), "words": f"stall now ({interval})"})
+    if before is not None:
+        facts.append({"value": share_words(before.stall.value), "words": "stall with AUTOTUNE's guide pipeline"})
+    for name, words in (("autotune", "times AUTOTUNE's"), ("autotune_fused", "times AUTOTUNE's, fused")):
+        times = gain(chosen, results.run(name, chosen.data))
+        if times is not None and (before is None or name == "autotune"):
+            facts.append({"value": f"{times:.2f} ×", "words": words})
+    facts.append(
+        {"value": f"{dataset.records:,}", "words": f"pictures in {results.split}, {byte_words(dataset.bytes)}"}
+    )
+    return facts
+
+
+def _strips(results: Results) -> list[dict[str, Any]]:
+    loops = [loop for loop in results.loops if loop.wait_seconds]
+    if not loops:
+        return []
+    steps = min(_MOST_STEPS, *(len(loop.wait_seconds) for loop in loops))
+    spans = [sum(loop.wait_seconds[-steps:]) + sum(loop.step_seconds[-steps:]) for loop in loops]
+    return [
+        {
+            "name": "Before: AUTOTUNE's guide pipeline" if position == 0 and len(loops) > 1 else f"After: {loop.run}",
+            "words": f"{steps} steps in {time_words(span)}",
+            "steps": steps,
+            "svg": charts.timeline(loop.wait_seconds[-steps:], loop.step_seconds[-steps:], span_seconds=max(spans)),
+            "end": time_words(max(spans)),
+        }
+        for position, (loop, span) in enumerate(zip(loops, spans, strict=True))
+    ]
+
+
+def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
+    runs = [run for run in results.runs if run.data == dataset.name]
+    shown = _shown(runs)
+    top = max(run.images_per_second.high for run in shown)
+    demand = results.step.images_per_second if results.step else None
+    bounds = results.bounds if dataset.name == results.chosen.data else ()
+    # A demand or a bound just above the bars belongs into the picture; one far above would flatten the bars.
+    reach = [top, *(value for value in (demand, *(bound.images_per_second for bound in bounds)) if value)]
+    scale = max(value for value in reach if value <= 2 * top) * 1.03
+    rounds = sorted({len(run.samples) for run in shown})
+    return {
+        "data": dataset.name if len(results.datasets) > 1 else "",
+        "rounds": str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}",
+        "demand": None if demand is None else {"at": 100 * demand / scale, "words": f"{rate_words(demand)} images/s"},
+        "bounds": [
+            {
+                "at": 100 * bound.images_per_second / scale,
+                "words": f"bound by {bound.name}: {rate_words(bound.images_per_second)} images/s",
+            }
+            for bound in bounds
+        ],
+        "rows": [
+            {
+                "name": run.name,
+                "chosen": run.chosen,
+                "tags": (["chosen"] if run.chosen else []) + (["baseline"] if run.baseline else []),
+                "value": f"{rate_words(run.images_per_second.median)} images/s",
+                "width": 100 * run.images_per_second.median / scale,
+                "low": 100 * run.images_per_second.low / scale,
+                "span": 100 * (run.images_per_second.high - run.images_per_second.low) / scale,
+                "plan": "" if run.name == plan_words(run.plan) else plan_words(run.plan),
+            }
+            for run in shown
+        ],
+    }
+
+
+def _shown(runs: Sequence[Run]) -> list[Run]:
+    """Baselines in their order, then the fastest of the rest, fastest first."""
+    others = sorted((run for run in runs if not run.baseline), key=lambda run: -run.images_per_second.median)
+    baselines = [run for run in runs if run.baseline]
+    kept = others[: max(1, _MOST_ROWS - len(baselines))]
+    missing = [run for run in others if run.chosen and run not in kept]
+    return baselines + missing + kept
+
+
+def _dataset_rows(results: Results) -> list[dict[str, Any]]:
+    rows = []
+    for dataset in results.datasets:
+        runs = [run for run in results.runs if run.data == dataset.name]
+        best = max(runs, key=lambda run: (run.chosen, run.images_per_second.median))
+        cold = [run.cold_images_per_second for run in runs if run.cold_images_per_second is not None]
+        rows.append(
+            {
+                "name": dataset.name,
+                "pareto": dataset.pareto,
+                "stored": f"{dataset.format}, {dataset.encoding}",
+                "rate": rate_words(best.images_per_second.median),
+                "cold": rate_words(max(cold)) if cold else "–",
+                "bytes": byte_words(dataset.bytes),
+                "plan": plan_words(best.plan),
+            }
+        )
+    return rows
+
+
+def _costs(results: Results) -> list[dict[str, Any]]:
+    most = max((cost.cpu_milliseconds_per_image for cost in results.costs), default=0.0)
+    return [
+        {
+            "stage": cost.stage,
+            "value": f"{cost.cpu_milliseconds_per_image:.3f} ms · {share_words(cost.share)}",
+            "width": 100 * cost.cpu_milliseconds_per_image / most if most else 0,
+        }
+        for cost in sorted(results.costs, key=lambda cost: -cost.cpu_milliseconds_per_image)
+    ]
+
+
+def _memory(results: Results) -> dict[str, Any]:
+    shown = _shown([run for run in results.runs if run.data == results.chosen.data])
+    most = max(run.peak_memory_bytes for run in shown)
+    own = [run.peak_memory_bytes - run.pipeline_memory_bytes for run in shown if run.pipeline_memory_bytes is not None]
+    return {
+        "base": byte_words(min(own)) if own else "several hundred MB",
+        "rows": [
+            {
+                "name": run.name,
+                "chosen": run.chosen,
+                "value": byte_words(run.peak_memory_bytes),
+                "width": 100 * run.peak_memory_bytes / most if most else 0,
+                "base": 100 * (run.peak_memory_bytes - (run.pipeline_memory_bytes or 0)) / most if most else 0,
+            }
+            for run in shown
+        ],
+    }
+
+
+def _predicted(results: Results) -> dict[str, Any] | None:
+    from markupsafe import Markup
+
+    pairs = [(run, run.predicted) for run in results.runs if run.predicted is not None]
+    pairs = [(run, guess) for run, guess in pairs if guess.value > 0 and run.images_per_second.median > 0]
+    if len(pairs) < 2:
+        return None
+    errors = sorted(
+        abs(guess.value - run.images_per_second.median) / run.images_per_second.median for run, guess in pairs
+    )
+    points = [
+        (run.images_per_second.median, guess.value, guess.low, guess.high, run.name, run.chosen) for run, guess in pairs
+    ]
+    return {
+        "words": f"{len(pairs)} plans were predicted before they were measured; half of the predictions were within "
+        f"{share_words(errors[len(errors) // 2])}, the worst was {share_words(errors[-1])} off.",
+        "svg": Markup(charts.scatter(points, x_title="measured, images/s", y_title="predicted, images/s")),
+    }
+
+
+def _machine(results: Results) -> list[tuple[str, str]]:
+    machine = results.machine
+    rows = [
+        ("processor", f"{machine.cpu}, {machine.cores} of {machine.logical_cores} cores usable"),
+        ("memory", f"{byte_words(machine.memory_bytes)} free of {byte_words(machine.total_memory_bytes)}"),
+        ("accelerator", ", ".join(gpu.name for gpu in machine.gpus) or "none used"),
+        ("system", f"{machine.system}, Python {machine.python}"),
+    ]
+    for storage in machine.storage:
+        rates = [
+            f"{words} {byte_words(rate)}/s"
+            for words, rate in (("cold", storage.cold_bytes_per_second), ("warm", storage.warm_bytes_per_second))
+            if rate is not None
+        ]
+        detail = ", ".join([storage.kind, storage.filesystem, *rates])
+        rows.append(("storage", f"{storage.path}: {detail}"))
+    rows.append(("versions", ", ".join(f"{name} {version}" for name, version in results.versions.items())))
+    return rows
+
+
+def _method(results: Results) -> list[str]:
+    lines = [
+        f"Each plan ran alone after a warm-up, in rounds of mixed order; intervals are 95 % intervals of the median. "
+        f"The rounds of one plan typically spread by {share_words(results.noise)}: smaller differences mean nothing. "
+        f"The whole run took {time_words(results.seconds)}."
+    ]
+    if results.step is not None:
+        lines.append(
+            f"Step: {results.step.name}, {time_words(results.step.step_seconds)} a batch of "
+            f"{results.recipe.batch_size}. {results.step.source}"
+        )
+    lines += [f"Bound by {bound.name}: {bound.how}" for bound in results.bounds]
+    return lines
