@@ -25,7 +25,7 @@ NOUNS = {
     "dataio.stall",
     "dataio.machine",
 }
-FRONT = {"dataio", "dataio._front", "dataio.__main__"}
+FRONT = {"dataio", "dataio._front"}
 
 
 def modules() -> dict[str, Path]:
@@ -68,6 +68,7 @@ def layer(name: str) -> str:
         return "front"
     for prefix, title in (
         ("dataio.cli", "cli"),
+        ("dataio.__main__", "cli"),
         ("dataio.stages", "stages"),
         ("dataio.converters.formats", "formats"),
         ("dataio.converters", "converters"),

@@ -84,8 +84,8 @@ def turn_upright_in_graph(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tenso
     import tensorflow as tf
 
     def turn() -> tf.Tensor:
-        turned = tf.cond(tf.gather(ROWS_REVERSED, orientation), lambda: pixels[::-1], lambda: pixels)
-        turned = tf.cond(tf.gather(COLUMNS_REVERSED, orientation), lambda: turned[:, ::-1], lambda: turned)
+        turned = tf.cond(tf.gather(ROWS_REVERSED, orientation), lambda: tf.reverse(pixels, [0]), lambda: pixels)
+        turned = tf.cond(tf.gather(COLUMNS_REVERSED, orientation), lambda: tf.reverse(turned, [1]), lambda: turned)
         return tf.cond(orientation >= 5, lambda: tf.transpose(turned, [1, 0, 2]), lambda: turned)
 
     return tf.cond(orientation > 1, turn, lambda: pixels)
