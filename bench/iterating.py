@@ -102,6 +102,8 @@ class LivePipeline:
             self._epoch += 1
             asked = self._clock()
         self._position = 0
+        if self._dataset is None:
+            raise RuntimeError("a LivePipeline is read inside its `with` block")
         self._iterator = iter(self._dataset)
         batch = next(self._iterator, None)
         if batch is None:

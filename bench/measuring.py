@@ -1,4 +1,4 @@
-"""Measuring pipelines: what they supply alone, and how long a step waits for them. Prints nothing."""
+"""Measuring pipelines: what they supply alone, and (from `stalling`) how long a step waits for them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import tensorflow as tf
 
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.memory import PeakMemory, release_freed_memory
 from dataio.bench.stalling import StallSamples, measure_stall
-from dataio.bench.stats import median_interval
+from dataio.bench.stats import is_steady, median_interval
 from dataio.machine import anonymous_memory_bytes
 from dataio.records import Record
 from dataio.stall import Interval
 
-__all__ = ["Progress", "SupplySamples", "StallSamples", "measure_stall", "measure_supply"]
+__all__ = ["Progress", "StallSamples", "SupplySamples", "measure_stall", "measure_supply"]
 
 #: Batches at the start of an epoch or a round that are not counted: the first fill and what piled up while the
 #: pipeline stood still. An epoch shorter than three times that is counted whole.
@@ -27,11 +26,6 @@ SETTLE_BATCHES = 4
 
 #: Share of a round that must pass before its batches count, so that buffers filled meanwhile are used up.
 SETTLE_SHARE = 0.1
-
-#: Warm-up ends when two windows in a row are not faster than the two before by more than this.
-#: Source: own measurement: rounds of 0.7 s of one pipeline spread by 8 to 38 %, typically 15 %; the mean of two windows
-#: is compared, and a ramp that AUTOTUNE still climbs is steeper than that.
-STEADY_GAIN = 0.05
 
 
 class SupplySamples(Record):
@@ -181,9 +175,7 @@ class _Measured:
                 if got.epoch == 0:
                     images, last = images + got.images, got.came
             windows.append(taken / (self._clock() - opened))
-            if len(windows) >= 4:
-                earlier, later = np.mean(windows[-4:-2]), np.mean(windows[-2:])
-                self._steady = bool(later <= earlier * (1 + STEADY_GAIN))
+            self._steady = is_steady(windows)
         if images and last > first.came:
             self._first_rate = images / (last - first.came)
         self._first_whole = self._first_whole or self._live.epoch > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,41 @@ import tensorflow as tf
 
 from dataio.bench.buffers import ready_batches
 from dataio.bench.iterating import Clock, LivePipeline
+from dataio.bench.stats import is_steady
 from dataio.bench.step import Step
 from dataio.records import Record
 from dataio.stall import Stall, classify, estimate_stall
 
-#: What reading the buffer's state adds to a step, and the share of a step that it may add. Shorter steps are read less
-#: often. Source: own measurement: 0.2 ms after a sleep of 10 ms.
+Floats = npt.NDArray[np.float64]
+State = Callable[[Iterator[Any]], int | None]
+
+#: What reading the buffer's state adds to a step, and the share of a step that it may add; shorter steps are read less
+#: often. Source: own measurement: reading adds 0.2 ms to a step when the thread has slept for 10 ms.
 STATE_SECONDS = 0.0002
 STATE_SHARE = 0.0075
 
 #: The window is narrow enough when its interval is at most this wide: two points to either side.
 NARROW_WIDTH = 0.04
 
-#: Steps in a window at least, and by how much it grows between two looks at the interval.
+#: Counted steps in a window at least, and by how much it grows between two looks at the interval.
 #: Source: own simulation, `python -m tests.benchmarks.coverage`: with fewer steps or more looks, stopping at the first
 #: interval that looks good leaves out the truth more often than one time in ten.
 FEWEST_STEPS = 60
 WINDOW_GROWTH = 1.25
 
-#: Share of the budget that warming up may take, and the least that it takes.
-WARM_UP_SHARE = 0.3
-WARM_UP_SECONDS = 0.5
+#: Share of the budget that warming up may take; parts of that time whose rates are compared to see whether it rises.
+WARM_UP_SHARE = 0.25
+WARM_UP_WINDOWS = 8
+
+#: Epochs of fewer batches than this are counted whole, first fill and all, because little else is in them.
+SHORT_EPOCH = 12
+
+#: Steps that measure what getting a ready batch costs, where the pipeline does not tell its state.
+FLOOR_STEPS = 20
 
 
 class StallSamples(Record):
-    """What each step of a loop waited for and how long it then took, first fills and warm-up left out."""
+    """What each step of a loop waited for and how long it then took; the warm-up is left out."""
 
     step_name: str
     """The step."""
@@ -46,18 +57,25 @@ class StallSamples(Record):
     wait_seconds: tuple[float, ...]
     """For each step, from asking for the batch to having it, ready or not."""
     step_seconds: tuple[float, ...]
-    """For each step, the rest: the step itself, the loop and reading the buffer's state."""
+    """For each step, the rest: the step itself, the loop, and reading the buffer's state."""
     ready: tuple[int | None, ...]
-    """For each step, batches that were ready when it asked; None where that was not read."""
-    ready_after: int | None
-    """Batches that were ready after the last step."""
-    floor_seconds: float | None
-    """What getting a ready batch takes at the median; only where the pipeline does not tell its state and it had to be
-    measured with batches that are always ready."""
+    """For each step, batches that were ready when it asked; None where that was not read or is not told."""
+    position: tuple[int, ...]
+    """For each step, the number of its batch in its epoch, from 0."""
+    epoch_batches: int | None
+    """Batches in an epoch; None while unknown."""
+    state_told: bool
+    """Whether the pipeline tells how many batches are ready: it ends in a prefetch and is autotuned."""
+    floor_seconds: float
+    """What getting a batch takes at the median although it is ready; taken off every wait where the state is not told,
+    and 0 where it is."""
     first_batch_seconds: tuple[float, ...]
-    """For each epoch begun: from asking for an iterator to its first batch, seconds. Not part of the stall."""
+    """For each epoch begun: from asking for an iterator to its first batch, seconds. Not part of the stall, unless
+    epochs are `short`."""
     warm_up_steps: int
     """Steps left out at the beginning."""
+    steady: bool
+    """Whether the rate had stopped rising when warm-up ended."""
     budget_seconds: float
     """Time allowed."""
     budget_ended: bool
@@ -66,9 +84,20 @@ class StallSamples(Record):
     """Step time as the step says, or None."""
 
     @property
+    def short_epochs(self) -> bool:
+        """Whether epochs have so few batches that their first fill is counted as part of the stall."""
+        return self.epoch_batches is not None and self.epoch_batches < SHORT_EPOCH
+
+    @property
+    def counted_steps(self) -> int:
+        """Steps that the stall is made from."""
+        return len(_counted(self)[0])
+
+    @property
     def stall(self) -> Stall:
-        """The stall with its interval."""
-        return _estimate(self)
+        """The stall with its 95 % interval."""
+        waits, steps, drained = _counted(self)
+        return estimate_stall(waits, steps, drained_batches=drained)
 
     @property
     def measured_step_seconds(self) -> float:
@@ -89,27 +118,168 @@ def measure_stall(
     budget_seconds: float = 20.0,
     whole_first_epoch: bool = False,
     clock: Clock = time.perf_counter,
-    state: Callable[[Iterator[Any]], int | None] = ready_batches,
+    state: State = ready_batches,
 ) -> StallSamples:
     """Runs `step` on the pipeline until the stall's interval is narrow enough or the budget ends.
 
-    A batch counts as ready, and getting it as no wait, when the prefetch buffer held one as the step asked. The first
-    fill of each epoch and the warm-up (until the buffer has filled or the step has waited) are left out.
+    A batch counts as ready, and getting it as part of the step, when the prefetch buffer held one as the step asked.
+    The warm-up (until the rate stops rising) and each epoch's first fill are left out.
 
     Args:
         build: makes the dataset; called once.
         step: consumes a batch and returns when the device is done.
         batch_size: pictures a batch.
         budget_seconds: time for warm-up and window; a whole first epoch comes on top.
-        whole_first_epoch: run through the first epoch, without stepping, before anything: it fills the cache.
+        whole_first_epoch: run through the first epoch without stepping before anything else: it fills the cache.
         clock: seconds, monotonic.
         state: gives the number of ready batches of an iterator, or None.
 
     Raises:
         RecipeError: the pipeline yields no batch.
     """
-    raise NotImplementedError
+    with LivePipeline(build, clock=clock) as live:
+        first = live.advance()
+        if whole_first_epoch:
+            while live.advance().epoch == 0:
+                pass
+        loop = _Loop(live, step, batch_size, budget_seconds, clock, state)
+        if state(_alive(live)) is None:
+            loop.measure_floor(first.batch)
+        del first
+        loop.warm_up()
+        loop.fill_window()
+        return loop.samples()
 
 
-def _estimate(samples: StallSamples) -> Stall:
-    raise NotImplementedError
+class _Loop:
+    """The loop and its raw figures."""
+
+    def __init__(
+        self, live: LivePipeline, step: Step, batch_size: int, budget_seconds: float, clock: Clock, state: State
+    ) -> None:
+        self._live, self._step, self._batch_size = live, step, batch_size
+        self._clock, self._state = clock, state
+        self._budget_seconds = budget_seconds
+        self._deadline = clock() + budget_seconds
+        self._state_told = True
+        self._floor_seconds = 0.0
+        self._state_every = 1
+        self._warm_up_steps = 0
+        self._steady = self._narrow = False
+        self._waits: list[float] = []
+        self._steps: list[float] = []
+        self._ready: list[int | None] = []
+        self._positions: list[int] = []
+
+    def measure_floor(self, batch: Any) -> None:
+        """Notes what getting a batch takes in this loop when one is always ready."""
+        self._state_told = False
+        limit = self._clock() + WARM_UP_SHARE * self._budget_seconds
+        waits: list[float] = []
+        always = lambda: tf.data.Dataset.from_tensors(batch).repeat().prefetch(2)  # noqa: E731
+        with LivePipeline(always, clock=self._clock) as ready:
+            while len(waits) < FLOOR_STEPS and (len(waits) < 3 or self._clock() < limit):
+                got = ready.advance()
+                if got.position > 0:
+                    waits.append(got.came - got.asked)
+                self._step(got.batch)
+        self._floor_seconds = float(np.median(waits))
+
+    def warm_up(self) -> None:
+        """Steps until the loop's rate has stopped rising."""
+        start = self._clock()
+        seconds = WARM_UP_SHARE * self._budget_seconds
+        rates: list[float] = []
+        while not self._steady and self._clock() < start + seconds:
+            opened, taken = self._clock(), 0
+            while taken == 0 or self._clock() < opened + seconds / WARM_UP_WINDOWS:
+                self._one(opened)
+                taken += 1
+            rates.append(taken / (self._clock() - opened))
+            self._steady = is_steady(rates)
+        self._warm_up_steps = len(self._waits)
+        step_seconds = float(np.median(self._steps))
+        self._state_every = max(1, math.ceil(STATE_SECONDS / (STATE_SHARE * step_seconds)))
+        for figures in (self._waits, self._steps, self._ready, self._positions):
+            figures.clear()
+
+    def fill_window(self) -> None:
+        """Steps until the interval is narrow enough or the budget ends."""
+        look = FEWEST_STEPS
+        before = self._clock()
+        while not self._narrow and (before < self._deadline or not self._waits):
+            before = self._one(before)
+            if len(self._waits) >= look:
+                samples = self.samples()
+                stall = samples.stall
+                enough = samples.counted_steps >= FEWEST_STEPS
+                self._narrow = enough and stall.width <= NARROW_WIDTH and classify(stall) != "inconclusive"
+                look = math.ceil(look * WINDOW_GROWTH)
+                before = self._clock()  # looking took time that no step waited or worked
+
+    def _one(self, before: float) -> float:
+        """One step of the loop, which the last one left at `before`; returns when this one ended."""
+        ready = None
+        iterator = self._live.iterator
+        if self._state_told and iterator is not None and len(self._waits) % self._state_every == 0:
+            ready = self._state(iterator)
+        got = self._live.advance()
+        if got.position == 0:
+            ready = None  # what was read belongs to the epoch that has just ended
+        self._step(got.batch)
+        after = self._clock()
+        self._waits.append(got.came - got.asked)
+        self._steps.append(after - before - (got.came - got.asked))
+        self._ready.append(ready)
+        self._positions.append(got.position)
+        return after
+
+    def samples(self) -> StallSamples:
+        return StallSamples(
+            step_name=self._step.name,
+            batch_size=self._batch_size,
+            wait_seconds=tuple(self._waits),
+            step_seconds=tuple(self._steps),
+            ready=tuple(self._ready),
+            position=tuple(self._positions),
+            epoch_batches=self._live.epoch_batches,
+            state_told=self._state_told,
+            floor_seconds=self._floor_seconds,
+            first_batch_seconds=tuple(self._live.first_batch_seconds),
+            warm_up_steps=self._warm_up_steps,
+            steady=self._steady,
+            budget_seconds=self._budget_seconds,
+            budget_ended=not self._narrow,
+            known_step_seconds=self._step.step_seconds,
+        )
+
+
+def _counted(samples: StallSamples) -> tuple[Floats, Floats, Floats | None]:
+    """(waits, steps, drained) of the steps that count, as `estimate_stall` takes them."""
+    waits, steps = np.array(samples.wait_seconds), np.array(samples.step_seconds)
+    if not samples.state_told:
+        kept = np.array([samples.short_epochs or position > 0 for position in samples.position], bool)
+        # Getting a ready batch is work of the loop, not waiting: it goes over from each wait to its step.
+        return waits[kept] - samples.floor_seconds, steps[kept] + samples.floor_seconds, None
+    if samples.short_epochs:
+        ready = np.array([bool(batches) for batches in samples.ready], bool)
+        return np.where(ready, 0.0, waits), np.where(ready, steps + waits, steps), np.zeros(len(waits))
+    end = samples.epoch_batches if samples.epoch_batches is not None else math.inf
+    read = [number for number, batches in enumerate(samples.ready) if batches is not None]
+    counted: list[tuple[float, float, float]] = []
+    for this, following in pairwise(read):
+        here, there = samples.ready[this] or 0, samples.ready[following] or 0
+        gap = following - this
+        if samples.position[following] != samples.position[this] + gap:
+            continue  # the epoch ended in between
+        if samples.position[following] + there >= end:
+            continue  # everything is made: the buffer empties because the epoch ends, not because production is slow
+        wait, step = samples.wait_seconds[this], samples.step_seconds[this]
+        counted.append((0.0, step + wait, (here - there) / gap) if here else (wait, step, (here - there) / gap))
+    columns = np.array(counted, np.float64).reshape(-1, 3)
+    return columns[:, 0], columns[:, 1], columns[:, 2]
+
+
+def _alive(live: LivePipeline) -> Iterator[Any]:
+    assert live.iterator is not None, "a batch has been read, so there is an iterator"
+    return live.iterator

@@ -36,8 +36,8 @@ class Step(Protocol):
 class SimulatedAccelerator:
     """A device that is busy for `step_seconds` with each batch and uses no CPU: a sleep.
 
-    It stands in for a GPU that this machine does not have. Sleep returns late by a nearly constant amount; a running mean
-    of that is taken off the time asked for, so that a step takes `step_seconds` on average.
+    It stands in for a GPU that this machine does not have. Sleep returns late by a nearly constant amount; a running
+    mean of that is taken off the time asked for, so that a step takes `step_seconds` on average.
     """
 
     def __init__(

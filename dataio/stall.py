@@ -5,6 +5,7 @@ Pure figures: seconds in, shares out. Nothing here measures, and nothing imports
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Annotated, Literal
@@ -87,7 +88,7 @@ def estimate_stall(
     wait_seconds: Seconds,
     step_seconds: Seconds,
     *,
-    ready_batches: Seconds | None = None,
+    drained_batches: Seconds | None = None,
     buffer_batches: float = 2.0,
     confidence: float = 0.95,
     seed: int = 0,
@@ -95,21 +96,21 @@ def estimate_stall(
 ) -> Stall:
     """The stall of a run of steps, with an interval that holds the long-run stall in `confidence` of the cases.
 
-    A window that begins with a full buffer hides stall: it uses batches that were not made in it. Where the number of
-    ready batches before each step is known, every batch that the buffer lost counts as a wait of one step (and every one
-    it gained as the reverse), which makes the estimate unbiased and neighbouring steps nearly independent:
+    A window that begins with a full buffer hides stall: it uses batches that were not made in it. Where it is known
+    how many ready batches the buffer lost during each step, each of them counts as a wait of one step (and one that it
+    gained as the reverse), which makes the estimate unbiased and neighbouring steps nearly independent:
 
-        stall = (sum(waits) + sum(step_i * (ready_i - ready_{i+1}))) / (sum(waits) + sum(steps))
+        stall = (sum(waits) + sum(steps * drained)) / (sum(waits) + sum(steps))
 
-    Where it is not known, the interval is widened by what the buffer may have hidden. The interval is a block bootstrap,
-    stretched by Student's t for the number of blocks.
+    Where it is not known, the interval is widened by what the buffer may have hidden. The interval is a block
+    bootstrap, stretched by Student's t for the number of blocks.
 
     Args:
         wait_seconds: float[steps], how long each step waited for its batch; 0 where the batch was ready.
         step_seconds: float[steps], how long each step then took.
-        ready_batches: float[steps + 1], batches that were ready before each step asked, and after the last step;
-            None when the pipeline does not tell.
-        buffer_batches: batches that the pipeline can hold ready; used only where `ready_batches` is None.
+        drained_batches: float[steps], batches that were ready when the step asked less those ready when the next one
+            asked; None when the pipeline does not tell.
+        buffer_batches: batches that the pipeline can hold ready; used only where `drained_batches` is None.
         confidence: share of intervals that shall hold the truth, in (0, 1).
         seed: of the bootstrap: same numbers, same interval.
         resamples: of the bootstrap.
@@ -124,9 +125,8 @@ def estimate_stall(
     if count == 0 or total <= 0:
         return Stall(value=0.0, low=0.0, high=1.0)
     lost = waits
-    if ready_batches is not None:
-        ready = np.asarray(ready_batches, np.float64)
-        lost = waits + steps * (ready[:-1] - ready[1:])
+    if drained_batches is not None:
+        lost = waits + steps * np.asarray(drained_batches, np.float64)
     value = float(lost.sum()) / total
 
     below = above = 0.5 / count  # a window of n steps cannot tell half a batch from none
@@ -143,7 +143,7 @@ def estimate_stall(
         below, above = max(below, stretch * (value - low)), max(above, stretch * (high - value))
     else:
         below = above = 1.0
-    if ready_batches is None:
+    if drained_batches is None:
         hidden = buffer_batches / count * float(np.mean(waits == 0))
         below, above = float(np.hypot(below, hidden)), float(np.hypot(above, hidden))
 
@@ -160,8 +160,8 @@ def _name(stall: float) -> Literal["fed", "limited", "starved"]:
 def student_quantile(probability: float, freedom: int) -> float:
     """Quantile of Student's t.
 
-    Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.5: an expansion around the normal quantile;
-    within 0.5 % from 4 degrees of freedom on at 97.5 %.
+    Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.5: an expansion around the normal
+    quantile; at 97.5 % within 0.1 % from 4 degrees of freedom on.
     """
     z = NormalDist().inv_cdf(probability)
     terms = (
@@ -170,4 +170,4 @@ def student_quantile(probability: float, freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
+    return z + math.fsum(term / freedom**power for power, term in enumerate(terms, start=1))
