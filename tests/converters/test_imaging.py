@@ -1,0 +1,176 @@
+"""What becomes of a file: the rules of `decide`, over odd files made here and over real ones."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from dataio.converters.imaging import ImageOptions, Picture, Rejected, decide
+from dataio.converters.kinds import picture_kind
+from dataio.converters.outcome import REASONS
+from dataio.errors import RecordError
+
+
+def seen(picture: Picture) -> Any:
+    """uint8[height, width, 3]: the stored picture, turned upright as its record says."""
+    image = Image.open(io.BytesIO(picture.image))
+    assert image.getexif().get(0x0112, 1) in (picture.orientation, 0)
+    image.getexif()[0x0112] = picture.orientation
+    return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+
+
+def far(left: Any, right: Any) -> float:
+    """Mean absolute difference in levels."""
+    assert left.shape == right.shape
+    return float(np.abs(left.astype(np.int64) - right).mean())
+
+
+# Pillow, which the tests look at results with, warns about the EXIF blocks that are broken on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+
+
+def test_every_odd_file_becomes_what_it_must(odd_file: Any) -> None:
+    decided = decide(odd_file.content)
+    if odd_file.outcome == "reject":
+        assert isinstance(decided, Rejected), decided
+        assert decided.reason == odd_file.reason, decided.detail
+        assert decided.reason in REASONS and decided.detail
+        return
+    assert isinstance(decided, Picture), decided
+    assert decided.orientation == odd_file.orientation
+    assert decided.transcoded == odd_file.reason
+    if odd_file.outcome == "accept":
+        assert decided.image == odd_file.content
+    stored = Image.open(io.BytesIO(decided.image))
+    assert (stored.height, stored.width) == (decided.height, decided.width)
+    assert stored.format in ("JPEG", "MPO") and stored.mode in ("L", "RGB")
+    if odd_file.truth is not None:
+        assert far(seen(decided), odd_file.truth) < 3
+
+
+def test_decoding_everything_accepts_what_the_header_check_accepts(odd_file: Any) -> None:
+    by_header, by_decode = decide(odd_file.content), decide(odd_file.content, ImageOptions(validation="decode"))
+    assert by_header == by_decode
+
+
+def test_every_stored_picture_is_read_by_tensorflow_and_by_opencv(odd_file: Any) -> None:
+    decided = decide(odd_file.content)
+    if isinstance(decided, Rejected):
+        return
+    cv2 = pytest.importorskip("cv2")
+    import tensorflow as tf
+
+    shape = (decided.height, decided.width, 3)
+    assert tf.io.decode_jpeg(decided.image, channels=3).shape == shape
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
+    assert cv2.imdecode(np.frombuffer(decided.image, np.uint8), flags).shape == shape
+
+
+def test_the_real_odd_files_become_what_their_list_says(shared_data: Path) -> None:
+    expected = json.loads((shared_data / "odd" / "expected.json").read_text())
+    del expected["_note"]
+    assert len(expected) == 25
+    for name, what in expected.items():
+        content = (shared_data / "odd" / name).read_bytes()
+        decided = decide(content)
+        if isinstance(decided, Rejected):
+            assert (what["outcome"], what["reason"]) == ("reject", decided.reason), name
+            continue
+        assert what["outcome"] == ("transcode" if decided.transcoded else "accept"), name
+        assert decided.transcoded or decided.image == content, name
+        if "truth" in what:
+            truth = np.asarray(Image.open(shared_data / "odd" / what["truth"]).convert("RGB"))
+            assert far(seen(decided), truth) < 3, name
+
+
+@pytest.mark.parametrize("scene", ["Landscape", "Portrait"])
+def test_the_real_turned_pictures_are_the_same_scene_once_upright(shared_data: Path, scene: str) -> None:
+    views = []
+    for orientation in range(9):
+        content = (shared_data / "odd" / "orientation" / f"{scene}_{orientation}.jpg").read_bytes()
+        decided = decide(content, ImageOptions(encoding="jpeg", max_side=150, exif_orientation="apply"))
+        assert isinstance(decided, Picture) and decided.orientation == 1
+        stored = decide(content)
+        assert isinstance(stored, Picture) and stored.orientation == max(orientation, 1)
+        views.append(seen(decided))
+    assert all(far(view, views[0]) < 5 for view in views)
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_an_orientation_can_be_applied_when_storing(odd_files: Any, orientation: int) -> None:
+    file = next(file for file in odd_files if file.name == f"orientation_{orientation}")
+    decided = decide(file.content, ImageOptions(exif_orientation="apply"))
+    assert isinstance(decided, Picture)
+    assert (decided.orientation, decided.transcoded) == (1, None)
+    assert Image.open(io.BytesIO(decided.image)).getexif().get(0x0112) is None
+    assert far(seen(decided), file.truth) < 3
+
+
+def test_upright_files_stay_untouched_when_orientations_are_applied(make_jpeg: Callable[..., bytes]) -> None:
+    content = make_jpeg()
+    decided = decide(content, ImageOptions(exif_orientation="apply"))
+    assert isinstance(decided, Picture) and decided.image == content
+
+
+def test_other_kinds_can_be_refused(odd_file: Any) -> None:
+    decided = decide(odd_file.content, ImageOptions(non_jpeg="reject"))
+    if picture_kind(odd_file.content) in (None, "jpeg"):
+        assert decided == decide(odd_file.content)
+    else:
+        assert isinstance(decided, Rejected) and decided.reason == "unsupported_jpeg"
+
+
+def test_the_limit_of_pixels_is_an_option(make_jpeg: Callable[..., bytes], odd_files: Any) -> None:
+    content = make_jpeg()
+    assert isinstance(decide(content, ImageOptions(max_pixels=48 * 72)), Picture)
+    for options in (ImageOptions(max_pixels=48 * 72 - 1), ImageOptions(max_pixels=1)):
+        decided = decide(content, options)
+        assert isinstance(decided, Rejected) and decided.reason == "too_many_pixels"
+    png = next(file.content for file in odd_files if file.name == "png")
+    decided = decide(png, ImageOptions(max_pixels=100))
+    assert isinstance(decided, Rejected) and decided.reason == "too_many_pixels"
+
+
+def test_a_colour_profile_is_copied_where_it_fits(make_picture: Callable[..., Any]) -> None:
+    from PIL import ImageCms
+
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    image = Image.fromarray(make_picture())
+    for mode, kept in (("RGB", profile), ("L", None)):
+        buffer = io.BytesIO()
+        image.convert(mode).save(buffer, "PNG", icc_profile=profile)
+        decided = decide(buffer.getvalue())
+        assert isinstance(decided, Picture)
+        assert Image.open(io.BytesIO(decided.image)).info.get("icc_profile") == kept
+
+
+def test_samples_without_a_defined_white_are_not_guessed(make_picture: Callable[..., Any]) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(make_picture()[..., 0].astype(np.float32)).save(buffer, "TIFF")
+    decided = decide(buffer.getvalue())
+    assert isinstance(decided, Rejected) and decided.reason == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoding": "jpeg"},
+        {"encoding": "jpeg", "short_side": 256, "max_side": 256},
+        {"short_side": 256},
+        {"encoding": "raw"},
+        {"encoding": "jpeg", "short_side": 256, "size": (64, 64)},
+        {"encoding": "jpeg", "short_side": 0},
+        {"quality": 101},
+        {"max_pixels": 0},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(RecordError):
+        ImageOptions(**options)
