@@ -60,17 +60,29 @@ class Run(Record):
     """Supply with the files dropped from the page cache first, as an epoch of a dataset larger than memory runs;
     None where it was not measured."""
     peak_memory_bytes: Annotated[int, Field(ge=0)]
-    """Most anonymous memory (RssAnon) that the process held while the plan ran, TensorFlow itself included."""
-    pipeline_memory_bytes: Annotated[int, Field(ge=0)] | None = None
-    """The part of it that came with this plan: the peak less what was held before. None where unknown."""
+    """Most anonymous memory (RssAnon) that the pipeline took: the process's peak while the plan ran, less what it held
+    before the pipeline was built. Mapped files do not count, since the kernel can drop them."""
     samples: tuple[NotNegative, ...]
     """Images per second of each round, in the order in which they ran: the raw figures."""
+    steady: bool = True
+    """Whether the rate had stopped rising before the rounds began; False: it may still be too low."""
     predicted: Prediction | None = None
     """What had been predicted; None where nothing was."""
     baseline: bool = False
     """Whether this is one of the plans that every bench run measures for comparison."""
     chosen: bool = False
     """Whether this is the plan that tuned.json holds; true of exactly one run."""
+
+
+class Refused(Record):
+    """A plan that was not run."""
+
+    name: str
+    """What it would have been called."""
+    data: str
+    """The dataset's name."""
+    reason: str
+    """Why not."""
 
 
 class Loop(Record):
@@ -81,9 +93,17 @@ class Loop(Record):
     data: str
     """The dataset's name."""
     wait_seconds: tuple[NotNegative, ...]
-    """How long each step waited for its batch, in order; the first fill of the buffers is left out."""
+    """How long getting each batch took, in order; the first fill of the buffers is left out."""
+    ready: tuple[int | None, ...] = ()
+    """Batches that were ready as each one was asked for: where one was, getting it counts as no wait."""
     step_seconds: tuple[NotNegative, ...]
     """How long each step then held the device."""
+
+    @property
+    def counted_wait_seconds(self) -> tuple[float, ...]:
+        """The waits with those for ready batches taken as none."""
+        ready = self.ready or (None,) * len(self.wait_seconds)
+        return tuple(0.0 if count else wait for wait, count in zip(self.wait_seconds, ready, strict=True))
 
 
 class StepDescription(Record):
@@ -199,8 +219,10 @@ class Results(Record):
     """Judgement of the `autotune` baseline on the same data; None without a step."""
     loops: tuple[Loop, ...] = ()
     """The loops that the verdicts rest on, `autotune` first."""
+    refused: tuple[Refused, ...] = ()
+    """Plans that were asked for and not run, because they cannot work here."""
     noise: NotNegative
-    """Noise floor of the rates here: typical spread of the rounds of one plan, as a share of its median."""
+    """Noise floor: two plans whose rates differ by less than this share cannot be told apart in this run."""
     bounds: tuple[Bound, ...] = ()
     """What hardware allows for the chosen run's data."""
     costs: tuple[StageCost, ...] = ()

@@ -198,10 +198,7 @@ class TunedPipeline:
         from dataio.pipeline import build
 
         recipe = self.recipe if batch_size is None else self.recipe.replace(batch_size=batch_size)
-        if data is None:
-            opened = self.open_data()
-        else:
-            opened = data if isinstance(data, Data) else self.opener(data)
+        opened = data if isinstance(data, Data) else self.open_data() if data is None else self.opener(data)
         used = plan or self.plan
         self._check_memory(opened, split, used, num_shards)
         for difference in (*self._data_differences(opened), *self._machine_differences()):

@@ -147,13 +147,15 @@ def _strips(results: Results) -> list[dict[str, Any]]:
     if not loops:
         return []
     steps = min(_MOST_STEPS, *(len(loop.wait_seconds) for loop in loops))
-    spans = [sum(loop.wait_seconds[-steps:]) + sum(loop.step_seconds[-steps:]) for loop in loops]
+    spans = [sum(loop.counted_wait_seconds[-steps:]) + sum(loop.step_seconds[-steps:]) for loop in loops]
     return [
         {
             "name": "Before: AUTOTUNE's guide pipeline" if position == 0 and len(loops) > 1 else f"After: {loop.run}",
             "words": f"{steps} steps in {time_words(span)}",
             "steps": steps,
-            "svg": charts.timeline(loop.wait_seconds[-steps:], loop.step_seconds[-steps:], span_seconds=max(spans)),
+            "svg": charts.timeline(
+                loop.counted_wait_seconds[-steps:], loop.step_seconds[-steps:], span_seconds=max(spans)
+            ),
             "end": time_words(max(spans)),
         }
         for position, (loop, span) in enumerate(zip(loops, spans, strict=True))
@@ -238,23 +240,18 @@ def _costs(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _memory(results: Results) -> dict[str, Any]:
+def _memory(results: Results) -> list[dict[str, Any]]:
     shown = _shown([run for run in results.runs if run.data == results.chosen.data])
     most = max(run.peak_memory_bytes for run in shown)
-    own = [run.peak_memory_bytes - run.pipeline_memory_bytes for run in shown if run.pipeline_memory_bytes is not None]
-    return {
-        "base": byte_words(min(own)) if own else "several hundred MB",
-        "rows": [
-            {
-                "name": run.name,
-                "chosen": run.chosen,
-                "value": byte_words(run.peak_memory_bytes),
-                "width": 100 * run.peak_memory_bytes / most if most else 0,
-                "base": 100 * (run.peak_memory_bytes - (run.pipeline_memory_bytes or 0)) / most if most else 0,
-            }
-            for run in shown
-        ],
-    }
+    return [
+        {
+            "name": run.name,
+            "chosen": run.chosen,
+            "value": byte_words(run.peak_memory_bytes),
+            "width": 100 * run.peak_memory_bytes / most if most else 0,
+        }
+        for run in shown
+    ]
 
 
 def _predicted(results: Results) -> dict[str, Any] | None:
@@ -300,7 +297,7 @@ def _machine(results: Results) -> list[tuple[str, str]]:
 def _method(results: Results) -> list[str]:
     lines = [
         f"Each plan ran alone after a warm-up, in rounds of mixed order; intervals are 95 % intervals of the median. "
-        f"The rounds of one plan typically spread by {share_words(results.noise)}: smaller differences mean nothing. "
+        f"Differences below {share_words(results.noise)} are noise here. "
         f"The whole run took {time_words(results.seconds)}."
     ]
     if results.step is not None:
@@ -308,5 +305,6 @@ def _method(results: Results) -> list[str]:
             f"Step: {results.step.name}, {time_words(results.step.step_seconds)} a batch of "
             f"{results.recipe.batch_size}. {results.step.source}"
         )
+    lines += [f"Not run on {plan.data}: {plan.name}: {plan.reason}" for plan in results.refused]
     lines += [f"Bound by {bound.name}: {bound.how}" for bound in results.bounds]
     return lines

@@ -15,10 +15,8 @@ _MOST_MAPS = 6
 def heat_maps(results: Results) -> list[dict[str, Any]]:
     """The maps of a sweep for the chosen run's data, as the page's template takes them; none without a sweep."""
     fields = [name for name, values in results.sweep.items() if len(values) > 1]
-    if len(fields) == 1:
-        pairs = [(None, fields[0])]
-    else:
-        pairs = [pair for pair in combinations(fields, 2)][:_MOST_MAPS]
+    pairs: list[tuple[str | None, str]] = [(None, fields[0])] if len(fields) == 1 else []
+    pairs += list(combinations(fields, 2))[:_MOST_MAPS]
     return [_heat_map(results, down, across) for down, across in pairs]
 
 

@@ -152,7 +152,7 @@ def _pink_noise(random: np.random.Generator) -> NDArray[np.float32]:
     spectrum = np.fft.rfft2(random.standard_normal((side, side), dtype=np.float32)) / frequency
     spectrum[0, 0] = 0.0
     noise = np.fft.irfft2(spectrum, s=(side, side))
-    return (noise / noise.std()).astype(np.float32)
+    return np.asarray(noise / noise.std(), dtype=np.float32)
 
 
 def _line(random: np.random.Generator) -> NDArray[np.float32]:
@@ -162,4 +162,4 @@ def _line(random: np.random.Generator) -> NDArray[np.float32]:
     spectrum = np.fft.rfft(random.standard_normal(_MASTER_SIDE)) / frequency**1.5
     spectrum[0] = 0.0
     line = np.fft.irfft(spectrum, n=_MASTER_SIDE)
-    return (line / line.std()).astype(np.float32)
+    return np.asarray(line / line.std(), dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from dataio.bench.judging import Verdict
-from dataio.bench.machine import Machine, Storage
+from dataio.bench.machine import Machine
 from dataio.bench.results import (
     Bound,
     Dataset,
@@ -19,6 +19,7 @@ from dataio.bench.results import (
     StageCost,
     StepDescription,
 )
+from dataio.bench.storage import Storage
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stall import Stall
@@ -55,8 +56,7 @@ def sample_results(*, step: bool = True, sweep: bool = True, everything: bool = 
                 plan=plan,
                 images_per_second=Rate(median=ordered[2], low=ordered[0], high=ordered[4]),
                 state="warm",
-                peak_memory_bytes=int(7e8 + rate * 5e4),
-                pipeline_memory_bytes=int(rate * 5e4),
+                peak_memory_bytes=int(rate * 5e4),
                 samples=samples,
                 predicted=None
                 if rate == 512.0 or not everything
