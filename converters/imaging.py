@@ -22,7 +22,7 @@ from dataio.converters.kinds import HEAD_BYTES, Kind, picture_kind
 from dataio.converters.picture import ImageOptions, Picture, Rejected, size_problem
 from dataio.jpeg import JpegError, JpegHeader, least_scan_bytes, read_header
 
-__all__ = ["ImageOptions", "Picture", "Rejected", "decide"]
+__all__ = ["ImageOptions", "Picture", "Rejected", "decide", "ordinary_header"]
 
 _DEFAULTS = ImageOptions()
 
@@ -52,27 +52,73 @@ def decide(content: bytes, options: ImageOptions = _DEFAULTS) -> Picture | Rejec
     return _remade(content, kind, None, options)
 
 
+def ordinary_header(head: bytes, tail: bytes, file_bytes: int, options: ImageOptions = _DEFAULTS) -> JpegHeader | None:
+    """The header of a file that `decide` would surely store as it is, told without reading all of it.
+
+    Args:
+        head: the file's first bytes.
+        tail: its last two bytes.
+        file_bytes: its size.
+        options: as for `decide`.
+
+    Returns:
+        The header, or None where the whole file is needed to decide.
+    """
+    if head[:2] != b"\xff\xd8" or tail != b"\xff\xd9":
+        return None
+    try:
+        # An end marker stands in for the rest of the file. A header that goes beyond `head` runs into it and
+        # is an error; one that ends before it is read as it would be from the whole file.
+        header = read_header(head + tail)
+    except JpegError:
+        return None
+    if header.scan_offset > len(head):
+        return None
+    if _rejection(header, file_bytes, options) or _needs_pixels(header, options):
+        return None
+    return header
+
+
 def _decide_jpeg(content: bytes, header: JpegHeader, options: ImageOptions) -> Picture | Rejected:
-    problem = size_problem(header.height, header.width, options.max_pixels)
-    if problem:
-        return Rejected("too_many_pixels", problem)
-    unsupported = header.unsupported
-    if unsupported:
-        return Rejected("unsupported_jpeg", unsupported)
+    rejected = _rejection(header, len(content), options)
+    if rejected:
+        return rejected
     if not header.ends and content.rfind(b"\xff\xd9", header.scan_offset) < 0:
         return Rejected("truncated", "no end marker (FF D9)")
-    scan_bytes = len(content) - header.scan_offset
-    if not header.progressive and scan_bytes < least_scan_bytes(header.height, header.width):
-        return Rejected("truncated", f"{scan_bytes} bytes cannot hold {header.width} x {header.height} pixels")
-    if header.components == 4 or _is_to_be_changed(header, options):
-        return _remade(content, "jpeg", header, options)
-    if header.doubt or options.validation == "decode":
+    if _needs_pixels(header, options):
+        if header.components == 4 or _is_to_be_changed(header, options):
+            return _remade(content, "jpeg", header, options)
         from dataio.converters.pixels import decoding_problem
 
         problem = decoding_problem(content)
         if problem:
             return Rejected("corrupt", f"{problem} ({header.doubt})" if header.doubt else problem)
     return Picture(content, header.orientation, header.height, header.width, None)
+
+
+def _rejection(header: JpegHeader, file_bytes: int, options: ImageOptions) -> Rejected | None:
+    """Why a JPEG is rejected for what its header says, if it is."""
+    problem = size_problem(header.height, header.width, options.max_pixels)
+    if problem:
+        return Rejected("too_many_pixels", problem)
+    unsupported = header.unsupported
+    if unsupported:
+        return Rejected("unsupported_jpeg", unsupported)
+    scan_bytes = file_bytes - header.scan_offset
+    if not header.progressive and scan_bytes < least_scan_bytes(header.height, header.width):
+        return Rejected("truncated", f"{scan_bytes} bytes cannot hold {header.width} x {header.height} pixels")
+    return None
+
+
+def _needs_pixels(header: JpegHeader, options: ImageOptions) -> bool:
+    """Whether a JPEG has to be decoded: to be changed, or because its header alone does not settle that it is
+    whole."""
+    return (
+        header.doubt is not None
+        or header.components == 4
+        or options.validation == "decode"
+        or _is_to_be_changed(header, options)
+    )
 
 
 def _is_to_be_changed(header: JpegHeader, options: ImageOptions) -> bool:

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from dataio.converters.imaging import ImageOptions, Picture, Rejected, decide
+from dataio.converters.imaging import ImageOptions, Picture, Rejected, decide, ordinary_header
 from dataio.converters.kinds import picture_kind
 from dataio.converters.outcome import REASONS
 from dataio.errors import RecordError
+from dataio.jpeg import read_header
 
 
 def seen(picture: Picture) -> Any:
@@ -174,3 +175,22 @@ def test_samples_without_a_defined_white_are_not_guessed(make_picture: Callable[
 def test_options_that_contradict_each_other_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(RecordError):
         ImageOptions(**options)
+
+
+def test_what_is_told_from_beginning_and_end_is_what_the_whole_file_says(odd_file: Any) -> None:
+    content = odd_file.content
+    for options in (ImageOptions(), ImageOptions(exif_orientation="apply"), ImageOptions(max_pixels=3000)):
+        decided = decide(content, options)
+        for length in (0, 1, 2, 3, 20, 100, 300, 400, 600, 700, 1000, len(content)):
+            header = ordinary_header(content[:length], content[-2:], len(content), options)
+            if header is not None:
+                assert decided == Picture(content, header.orientation, header.height, header.width, None)
+
+
+def test_an_ordinary_file_needs_its_header_and_its_end_only(make_jpeg: Callable[..., bytes]) -> None:
+    content = make_jpeg()
+    end_of_header = read_header(content).scan_offset
+    assert ordinary_header(content[:end_of_header], content[-2:], len(content)) == read_header(content)
+    assert ordinary_header(content[: end_of_header - 1], content[-2:], len(content)) is None
+    assert ordinary_header(content, content[-2:], len(content), ImageOptions(validation="decode")) is None
+    assert ordinary_header(content, content[-2:], len(content), ImageOptions(encoding="raw", size=(8, 8))) is None

@@ -254,7 +254,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_an_empty_one(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(SourceError, match="cannot list the folder .*/b/: Permission denied"):
+    with pytest.raises(SourceError, match=r"cannot list the folder .*/b/: Permission denied"):
         scan_folder(tmp_path)
 
 
