@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
+import sys
 import tempfile
 from pathlib import Path
 
@@ -259,16 +261,15 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_an_empty_one(
 
 
 def test_a_tree_deeper_than_python_s_stack_is_walked(tmp_path: Path) -> None:
-    depth = 1500
-    here = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    plant(tmp_path, "a/1.jpg")
-    assert found(scan_folder(tmp_path)) == [b"a/1.jpg"]
+    deep = "a/" + "d/" * 250 + "1.jpg"
+    plant(tmp_path, deep)
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(len(inspect.stack()) + 100)
+        scan = scan_folder(tmp_path)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert found(scan) == [deep.encode()]
 
 
 def test_size_and_time_of_each_file_are_kept(tmp_path: Path) -> None:
