@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dataio.bench.baselines import baseline_plans
+
 from dataio.bench.choosing import Candidate, choose
 from dataio.bench.cold import measure_cold
 from dataio.bench.grid import Sweep, grid_plans

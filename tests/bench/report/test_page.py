@@ -1,0 +1,117 @@
+"""report.html: self-contained, complete, and safe whatever the names are."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataio.bench.report.page import render, write_report
+from tests.bench.sample_results import sample_results
+
+VOID = {"meta", "br"}
+
+
+class Balance(HTMLParser):
+    """Notes tags that are closed in the wrong order, and everything that would be loaded from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.faults: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "srcset")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "srcset")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+
+def parsed(page: str) -> Balance:
+    parser = Balance()
+    parser.feed(page)
+    parser.close()
+    return parser
+
+
+@pytest.mark.parametrize("options", [{}, {"step": False}, {"sweep": False}, {"everything": False, "step": False}])
+def test_the_page_is_well_formed_and_loads_nothing(options: dict[str, Any]) -> None:
+    page = render(sample_results(**options))
+    found = parsed(page)
+    assert found.faults == [] and found.open == []
+    assert found.loads == []
+    assert "url(" not in page and "@import" not in page
+
+
+def test_every_part_is_there() -> None:
+    page = render(sample_results())
+    for title in (
+        "Waiting and stepping",
+        "Throughput by plan",
+        "Where the processor",
+        "What would help",
+        "The sweep",
+        "Memory",
+        "Predicted against measured",
+        "The plan chosen",
+        "Machine and method",
+    ):
+        assert title in page
+
+
+def test_parts_without_figures_are_left_out() -> None:
+    page = render(sample_results(step=False, sweep=False, everything=False))
+    for title in ("Waiting and stepping", "The sweep", "What would help", "Predicted against measured"):
+        assert title not in page
+
+
+def test_the_verdict_stands_before_everything_else() -> None:
+    page = render(sample_results())
+    assert page.index("The device is fed") < page.index("<section")
+
+
+def test_names_are_escaped() -> None:
+    results = sample_results()
+    evil = "<script>alert(1)</script>"
+    datasets = (results.datasets[0].replace(name=evil),)
+    page = render(
+        results.replace(
+            datasets=datasets,
+            runs=tuple(run.replace(data=evil) for run in results.runs),
+            loops=tuple(loop.replace(data=evil, run=evil) for loop in results.loops),
+        )
+    )
+    assert "<script" not in page
+
+
+def test_nothing_is_drawn_outside_its_track() -> None:
+    page = render(sample_results())
+    widths = [float(found) for found in re.findall(r"width:([\d.]+)%", page)]
+    places = [float(found) for found in re.findall(r"left:([\d.]+)%", page)]
+    assert widths and max(widths) <= 100
+    assert places and max(places) <= 100
+
+
+def test_a_demand_far_above_the_bars_does_not_flatten_them() -> None:
+    results = sample_results()
+    assert results.step is not None
+    page = render(results.replace(step=results.step.replace(images_per_second=1e6)))
+    widths = [float(found) for found in re.findall(r'class="bar" style="width:([\d.]+)%', page)]
+    assert max(widths[: len(results.runs)]) > 80
+    assert "1,000,000 images/s" in page
+
+
+def test_the_file_is_written_whole(tmp_path: Path) -> None:
+    write_report(sample_results(), tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text().endswith("</html>")

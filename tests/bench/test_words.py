@@ -1,0 +1,87 @@
+"""Figures and plans in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataio.bench.results import Rate
+from dataio.bench.words import (
+    byte_words,
+    gain_words,
+    gains_sentence,
+    headline,
+    plan_words,
+    rate_words,
+    share_words,
+    time_words,
+)
+from dataio.plan import Plan
+from tests.bench.sample_results import sample_results
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(0, "0"), (3.14159, "3.14"), (38.21, "38.2"), (412.4, "412"), (12345.6, "12,346")]
+)
+def test_rates_carry_no_more_digits_than_they_deserve(value: float, words: str) -> None:
+    assert rate_words(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (112_400, "112 kB"), (1.44e9, "1.44 GB"), (3e15, "3000 TB")],
+)
+def test_bytes_take_the_unit_that_fits(value: float, words: str) -> None:
+    assert byte_words(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.012, "12 ms"), (5.25, "5.2 s"), (42.4, "42 s"), (119.4, "119 s"), (200, "3 min 20 s"), (18_600, "5 h 10 min")],
+)
+def test_durations_read_at_a_glance(value: float, words: str) -> None:
+    assert time_words(value) == words
+
+
+@pytest.mark.parametrize(("value", "words"), [(0.004, "0.4 %"), (0.0996, "10 %"), (0.37, "37 %"), (1, "100 %")])
+def test_shares_are_per_cent(value: float, words: str) -> None:
+    assert share_words(value) == words
+
+
+def test_a_plan_is_what_sets_it_apart_from_autotune() -> None:
+    plan = Plan(num_parallel_calls=4, fused_decode_and_crop=True, deterministic=False)
+    assert plan_words(plan) == "num_parallel_calls=4, fused_decode_and_crop, deterministic=False"
+    assert plan_words(Plan()) == "everything left to AUTOTUNE"
+
+
+def test_a_gain_within_the_noise_is_told_as_a_tie() -> None:
+    results = sample_results()
+    chosen, fused = results.chosen, results.run("autotune_fused", "photos-tfrecord")
+    assert fused is not None
+    close = fused.replace(images_per_second=chosen.images_per_second)
+    assert "within the noise" in gain_words(chosen, close, results.noise)
+    slow = fused.replace(images_per_second=Rate(median=500, low=490, high=510))
+    assert "within the noise" not in gain_words(chosen, slow, results.noise)
+
+
+def test_the_gain_over_both_baselines_is_always_told() -> None:
+    told = gains_sentence(sample_results())
+    assert "AUTOTUNE's guide pipeline" in told
+    assert "fused" in told
+
+
+def test_the_headline_tells_the_stall_now_and_before() -> None:
+    told = headline(sample_results())
+    assert "1.3 %" in told
+    assert "36 %" in told
+
+
+def test_the_headline_without_a_step_tells_the_supply() -> None:
+    results = sample_results(step=False)
+    assert rate_words(results.chosen.images_per_second.median) in headline(results)
+
+
+def test_an_undecided_verdict_is_not_told_as_a_finding() -> None:
+    results = sample_results()
+    assert results.verdict is not None
+    told = headline(results.replace(verdict=results.verdict.replace(outcome="inconclusive")))
+    assert "does not decide" in told
