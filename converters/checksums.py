@@ -1,0 +1,103 @@
+"""CRC-32C: of bytes, of joined pieces, and masked as TFRecord wants it.
+
+CRC-32C finds every error burst of up to 32 bits and misses another change with probability 2**-32. It is there
+against accidents (disks, networks, cut copies), not against an adversary. The google-crc32c wheel does 20 GB/s.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from google_crc32c._crc32c import (
+    extend as _extend,
+)  # the wheel's C functions, without the Python class around them
+from google_crc32c._crc32c import value as _value
+
+#: The Castagnoli polynomial, bits reversed. Source: RFC 3720, appendix B.4.
+_POLYNOMIAL = 0x82F63B78
+
+#: Bytes read at once where a whole file is summed: large enough to hide the call, small enough to stay in cache.
+_READ_BYTES = 1 << 20
+
+Bytes = bytes | bytearray | memoryview
+
+
+def crc32c(content: bytes) -> int:
+    """CRC-32C of `content`, 0 for nothing."""
+    return int(_value(content))
+
+
+def extend_crc32c(crc: int, content: bytes) -> int:
+    """CRC-32C of (what `crc` is the sum of) followed by `content`."""
+    return int(_extend(crc, content))
+
+
+def file_crc32c(path: str | bytes | Path) -> tuple[int, int]:
+    """(CRC-32C, bytes) of a whole file, read once in sequence with one small buffer.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        # The C function takes read-only buffers and arrays; an array spares a copy and a new buffer every read.
+        buffer = np.empty(_READ_BYTES, np.uint8)
+        crc = total = 0
+        while count := os.readv(descriptor, [buffer.data]):
+            crc = _extend(crc, buffer if count == _READ_BYTES else buffer[:count])
+            total += count
+        return int(crc), total
+    finally:
+        os.close(descriptor)
+
+
+def masked_crc32c(crc: int) -> int:
+    """`crc` rotated and shifted, as TFRecord stores it.
+
+    Source: tensorflow/core/lib/hash/crc32c.h: rotate right by 15 bits, add 0xa282ead8, so that a sum of data that
+    holds sums stays well distributed.
+    """
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def join_crc32c(first: int, second: int, second_bytes: int) -> int:
+    """CRC-32C of two pieces one after the other, from their sums alone.
+
+    The first sum is carried over `second_bytes` zero bytes (a linear map over GF(2), raised to that power by
+    squaring) and added. Source: Mark Adler, zlib `crc32_combine`, with Castagnoli's polynomial.
+    """
+    power = 0
+    while second_bytes:
+        if second_bytes & 1:
+            first = _apply(_over_zero_bytes(power), first)
+        second_bytes >>= 1
+        power += 1
+    return first ^ second
+
+
+@cache
+def _over_zero_bytes(power: int) -> tuple[int, ...]:
+    """The 32 columns of the map that carries a sum over 2**power zero bytes."""
+    if power == 0:
+        columns = (_POLYNOMIAL, *(1 << bit for bit in range(31)))  # over one zero bit
+        for _ in range(3):
+            columns = tuple(_apply(columns, column) for column in columns)
+        return columns
+    half = _over_zero_bytes(power - 1)
+    return tuple(_apply(half, column) for column in half)
+
+
+def _apply(columns: tuple[int, ...], vector: int) -> int:
+    total = 0
+    for column in columns:
+        if not vector:
+            break
+        if vector & 1:
+            total ^= column
+        vector >>= 1
+    return total

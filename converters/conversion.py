@@ -1,0 +1,302 @@
+"""A folder of pictures in, a dataset out: whole and the same bytes every time, or an error that says what is missing."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dataio import __version__
+from dataio.converters.assembly import assemble
+from dataio.converters.format import WritableFormat
+from dataio.converters.gathering import Gathering, unit_key
+from dataio.converters.imaging import ImageOptions
+from dataio.converters.journal import UnitResult
+from dataio.converters.manifest import MANIFEST, Manifest
+from dataio.converters.planning import Planned, plan_units
+from dataio.converters.publishing import is_prepared, prepare, publish
+from dataio.converters.registry import get_writable_format
+from dataio.converters.scan import Scan, scan_folder
+from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
+from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, is_whole, resume
+from dataio.converters.writing import Job
+from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded
+from dataio.machine import usable_cores
+from dataio.records import Record
+
+
+class ConversionOptions(Record):
+    """Whatever decides the bytes of a converted dataset, beside its source."""
+
+    to: Literal["tfrecord", "hdf5", "lmdb"]
+    """The format."""
+    image: ImageOptions = ImageOptions()
+    """How pictures are stored, and which are not."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Of the stored order."""
+    shuffle: bool = True
+    """Store records in a random order, the same for the same seed; False stores them in path order."""
+    shards: Annotated[int, Field(ge=1, le=99_999)] | None = None
+    """Shards a split; None makes shards of about 128 MiB. LMDB has one file a split and takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a conversion is."""
+
+    files: int
+    """Source files done, those of an earlier run included."""
+    bytes: int
+    """Their bytes."""
+    total_files: int
+    """All candidates."""
+    total_bytes: int
+    """Their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A finished conversion."""
+
+    manifest: Manifest
+    """What the destination holds."""
+    seconds: float
+    """Wall time of this run."""
+    resumed_units: int
+    """Units that an earlier run had written."""
+    warnings: tuple[str, ...]
+    """What a user should know about the source."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """State of one conversion while it runs."""
+
+    planned: Planned
+    done: dict[tuple[str, int], UnitResult]
+    report: Callable[[Progress], None]
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        files = sum(result.seen for result in self.done.values())
+        total, total_bytes = self.planned.candidates, self.planned.source_bytes
+        # Bytes of finished units are known by share only; progress needs no more.
+        self.progress = Progress(files, total_bytes * files // total, total, total_bytes)
+        self.report(self.progress)
+
+    def add(self, files: int, size: int) -> None:
+        was = self.progress
+        self.progress = Progress(was.files + files, was.bytes + size, was.total_files, was.total_bytes)
+        self.report(self.progress)
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    options: ConversionOptions,
+    *,
+    scan: Callable[[Path], Scan] = scan_folder,
+    workers: int | None = None,
+    overwrite: bool = False,
+    fail_on_bad: bool = False,
+    max_bad: float | None = None,
+    report: Callable[[Progress], None] = lambda progress: None,
+    quiet_seconds: float = QUIET_SECONDS,
+) -> Converted:
+    """Converts the pictures below `source` into a dataset in the folder `destination`.
+
+    A run that was stopped, however, is taken up by the next with the same options: only units that were not whole are
+    written again.
+
+    Args:
+        source: the folder of pictures.
+        destination: a new or empty folder, or an unfinished one.
+        options: format and contents.
+        scan: how the source is read: labels and splits.
+        workers: processes; None takes the cores that this process may use.
+        overwrite: replace a finished dataset there, or start an unfinished one anew. The old one stays until the new
+            one is whole.
+        fail_on_bad: stop at the first file that cannot be stored.
+        max_bad: largest share of rejected files, in [0, 1]; above it nothing is published.
+        report: told about progress several times a second.
+        quiet_seconds: silence after which a worker counts as hung.
+
+    Raises:
+        SourceError: nothing there to convert, or a file that cannot be stored with `fail_on_bad`.
+        SourceChanged: the source differs from what an unfinished run saw, or changes while it is read.
+        DestinationError: the destination exists, is in use, is full, or cannot be written.
+        LimitExceeded: more than `max_bad` of the files were rejected.
+    """
+    began = time.monotonic()
+    format_ = get_writable_format(options.to)
+    replaced = _check_destination(source, destination, overwrite)
+    fresh = not destination.exists()
+    gathers = format_.gathers
+    count = workers or usable_cores()
+    with WorkFolder(destination) as work:
+        if overwrite:
+            work.forget()
+        with WorkerPool(count, quiet_seconds=quiet_seconds, ahead=3 if gathers else 1, sync=not gathers) as pool:
+            scanned = scan(source)
+            planned = plan_units(
+                scanned,
+                options.image,
+                seed=options.seed,
+                shuffle=options.shuffle,
+                shards=None if gathers else options.shards,
+                unit_bytes=format_.unit_bytes,
+            )
+            settings = _settings(options, scanned, planned)
+            written = resume(work, planned.worklists, settings, sync=not gathers)
+            if not is_prepared(work.path):
+                _check_space(work, planned, written, format_, fresh)
+                gathering = _gathering(format_, work, planned, written) if gathers else None
+                run = _Run(planned, _usable(work, written, gathering), report)
+                resumed = len(run.done)
+                job = Job(
+                    str(source.resolve()),
+                    str(work.path.resolve()),
+                    options.to,
+                    options.image,
+                    scanned.class_names,
+                    fail_on_bad,
+                )
+                pool.begin(job)
+                _write_all(work, pool, run, gathering, max_bad)
+                _check_bad(run, max_bad)
+                manifest, moves = assemble(
+                    work.path,
+                    format_,
+                    planned,
+                    run.done,
+                    scanned,
+                    options=settings["options"],
+                    raw_height_width=options.image.size,
+                    gathering=gathering,
+                )
+                prepare(work.path, manifest, moves, replaced)
+            else:
+                resumed = len(written)
+        manifest = publish(work.path, destination)
+        work.remove()
+    return Converted(manifest, time.monotonic() - began, resumed, scanned.warnings)
+
+
+def _write_all(
+    work: WorkFolder, pool: WorkerPool, run: _Run, gathering: Gathering | None, max_bad: float | None
+) -> None:
+    waiting = deque((number, unit) for number, unit in enumerate(run.planned.units) if unit_key(unit) not in run.done)
+    rejected = sum(result.rejected for result in run.done.values())
+
+    def hear(event: Progressed | Written | Synced) -> None:
+        nonlocal rejected
+        if isinstance(event, Progressed):
+            run.add(event.files, event.bytes)
+        elif isinstance(event, Synced):
+            work.journal.append(synced=[event.split, event.number])
+        else:
+            work.journal.append(written=event.result.to_dict())
+            run.done[event.result.key] = event.result
+            if gathering is not None:
+                gathering.deliver(event.result)
+            rejected += event.result.rejected
+            if max_bad is not None and rejected > max_bad * run.planned.candidates:
+                _check_bad(run, max_bad)
+
+    while waiting or pool.unfinished:
+        while waiting and (gathering is None or gathering.may_start(waiting[0][0])):
+            pool.submit(waiting.popleft()[1])
+        for event in pool.events(0.5):
+            hear(event)
+    for event in pool.drain():
+        hear(event)
+
+
+def _check_bad(run: _Run, max_bad: float | None) -> None:
+    rejected = sum(result.rejected for result in run.done.values())
+    if max_bad is not None and rejected > max_bad * run.planned.candidates:
+        raise LimitExceeded(
+            f"{rejected} of {run.planned.candidates} files were rejected, more than --max-bad {max_bad:.3%} allows; nothing "
+            "was published. Finished work is kept: run again with a higher limit to go on"
+        )
+
+
+def _gathering(
+    format_: WritableFormat, work: WorkFolder, planned: Planned, written: Mapping[tuple[str, int], UnitResult]
+) -> Gathering:
+    sizes = {
+        split: planned.store_bytes * len(worklist) // planned.candidates
+        for split, worklist in planned.worklists.items()
+    }
+    return Gathering(format_, work.path, planned.units, sizes)
+
+
+def _usable(
+    work: WorkFolder, written: Mapping[tuple[str, int], UnitResult], gathering: Gathering | None
+) -> dict[tuple[str, int], UnitResult]:
+    """The units of an earlier run that need not be written again."""
+    gathered = gathering.resume(written) if gathering is not None else {}
+    usable = dict(gathered)
+    for key, result in written.items():
+        if key not in gathered and is_whole(work.path, result):
+            usable[key] = result
+            if gathering is not None:
+                gathering.deliver(result)
+    return usable
+
+
+def _settings(options: ConversionOptions, scanned: Scan, planned: Planned) -> dict[str, Any]:
+    return {
+        "tool": f"dataio {__version__}",
+        "options": options.model_dump(mode="json"),
+        "class_names": list(scanned.class_names),
+        "units": len(planned.units),
+    }
+
+
+def _check_destination(source: Path, destination: Path, overwrite: bool) -> list[str]:
+    """Refuses a destination that is something else; returns the files of the dataset that is to be replaced."""
+    if destination.exists() and not destination.is_dir():
+        raise DestinationError(f"{destination}: is not a folder")
+    inside, outside = destination.resolve(), source.resolve()
+    if inside == outside or outside in inside.parents:
+        raise DestinationError(f"{destination}: lies inside the source {source}; choose a folder outside it")
+    if not destination.exists():
+        return []
+    if (destination / MANIFEST).exists():
+        if not overwrite:
+            raise DestinationError(f"{destination}: holds a finished dataset; use --overwrite to replace it")
+        try:
+            return [entry.name for entry in Manifest.open(destination).all_files()]
+        except (DataDamaged, DataNotFound):
+            return []
+    if not (destination / WORK_FOLDER).exists() and any(destination.iterdir()):
+        raise DestinationError(f"{destination}: is not empty and holds no dataset of dataio; choose another folder")
+    return []
+
+
+def _check_space(
+    work: WorkFolder,
+    planned: Planned,
+    written: Mapping[tuple[str, int], UnitResult],
+    format_: WritableFormat,
+    fresh: bool,
+) -> None:
+    there = sum(path.stat().st_size for path in work.path.rglob("*") if path.is_file())
+    needed = planned.store_bytes + format_.record_overhead_bytes * planned.candidates - there
+    free = shutil.disk_usage(work.path).free
+    if needed > free:
+        if not written:
+            work.remove()
+            if fresh and not any(work.path.parent.iterdir()):
+                work.path.parent.rmdir()
+        raise DestinationError(
+            f"{work.path.parent}: about {needed / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free; make room, or "
+            "store smaller pictures (--encoding jpeg --short-side 256)"
+        )

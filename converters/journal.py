@@ -1,0 +1,103 @@
+"""The journal of an unfinished conversion: what is done, one line of JSON each, appended and synced to the disk.
+
+A line that a crash cut off is not there. What the lines say is the state; nothing else is written down twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    """What a worker wrote of one unit."""
+
+    split: str
+    """Name of the split."""
+    number: int
+    """Which unit of it."""
+    records: int
+    """Pictures stored; 0 where every file was rejected, and then there is no unit file."""
+    rejected: int
+    """Files not stored."""
+    transcoded: int
+    """Records whose file's content could not be stored as it was."""
+    file_bytes: int
+    """Size of the unit file."""
+    file_crc: int
+    """CRC-32C of the unit file."""
+    ledger_bytes: int
+    """Size of its ledger."""
+    ledger_crc: int
+    """CRC-32C of its ledger."""
+    classes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Label (as text, since JSON keys are) to (records, bytes of pictures)."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Which unit this is."""
+        return self.split, self.number
+
+    @property
+    def seen(self) -> int:
+        """Candidate files of the unit."""
+        return self.records + self.rejected
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        classes = {label: (int(records), int(size)) for label, (records, size) in values["classes"].items()}
+        return cls(**{**values, "classes": classes})
+
+
+class Journal:
+    """The journal of one work folder, open for appending."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or creates the journal and drops a last line that was cut off."""
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.ftruncate(self._descriptor, whole)
+        self._lines = content[:whole].splitlines()
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """What was there when the journal was opened; a line that cannot be read ends it."""
+        for line in self._lines:
+            try:
+                values = json.loads(line)
+            except ValueError:
+                # Blocks of an unsynced file can come back as zeros after a power cut; what follows is not trusted.
+                return
+            yield values
+
+    def append(self, **values: Any) -> None:
+        """Adds a line and waits until the disk has it."""
+        os.write(self._descriptor, json.dumps(values).encode() + b"\n")
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._descriptor)
+
+
+def boot_id() -> str:
+    """Tells this start of the machine from others: what was written since it and not synced is in the page cache.
+
+    Source: Linux, Documentation/admin-guide/sysctl/kernel.rst, "random". Elsewhere every run counts as another start,
+    and unsynced files are read back instead of trusted.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return f"unknown-{os.getpid()}"

@@ -1,0 +1,81 @@
+"""All formats: which there are, and which of them lies at a path."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from dataio.converters.format import Format, WritableFormat
+from dataio.converters.manifest import MANIFEST, Manifest
+from dataio.data import Data
+from dataio.errors import DataNotFound
+
+#: Module and class of every format, in the order in which a path is shown to them. The plain folder is last: it would
+#: take nearly anything.
+_FORMATS = {
+    "tfrecord": ("dataio.converters.formats.tfrecord", "TFRecordFormat"),
+    "hdf5": ("dataio.converters.formats.hdf5", "HDF5Format"),
+    "lmdb": ("dataio.converters.formats.lmdb", "LMDBFormat"),
+    "tfds": ("dataio.converters.formats.tfds", "TfdsFormat"),
+    "folder": ("dataio.converters.formats.folder", "FolderFormat"),
+}
+
+#: Formats that `dataio convert` writes.
+WRITABLE = ("tfrecord", "hdf5", "lmdb")
+
+#: All formats.
+FORMATS = tuple(_FORMATS)
+
+
+def get_format(name: str) -> Format:
+    """The format called `name`; its module is imported now.
+
+    Raises:
+        DataNotFound: there is none of that name.
+    """
+    if name not in _FORMATS:
+        raise DataNotFound(f"no format named {name!r}; there are: {', '.join(_FORMATS)}")
+    module, kind = _FORMATS[name]
+    return cast(Format, getattr(import_module(module), kind)())
+
+
+def get_writable_format(name: str) -> WritableFormat:
+    """The format called `name`, which must be one that dataio writes.
+
+    Raises:
+        DataNotFound: there is none of that name, or it is only read.
+    """
+    if name not in WRITABLE:
+        raise DataNotFound(f"no format named {name!r} can be written; there are: {', '.join(WRITABLE)}")
+    return cast(WritableFormat, get_format(name))
+
+
+def open_data(path: Path) -> Data:
+    """The dataset at `path`, whatever its format.
+
+    Raises:
+        DataNotFound: nothing is there, or nothing that any format knows.
+        DataDamaged: a dataset whose manifest or files are broken.
+    """
+    if not path.exists():
+        raise DataNotFound(f"{path}: nothing is there")
+    return find_format(path).open(path)
+
+
+def find_format(path: Path) -> Format:
+    """The format of what lies at `path`.
+
+    Raises:
+        DataNotFound: no format knows it.
+        DataDamaged: a manifest is there and broken.
+    """
+    if (path / MANIFEST).is_file():
+        return get_format(Manifest.open(path).format)
+    for name in FORMATS:
+        if name not in WRITABLE and get_format(name).recognises(path):
+            return get_format(name)
+    raise DataNotFound(
+        f"{path}: neither a converted dataset ({MANIFEST}), nor a TFDS folder (dataset_info.json), "
+        "nor a folder of pictures"
+    )

@@ -1,0 +1,137 @@
+"""A worker process: takes units as lines of JSON on stdin, writes them, and reports as lines of JSON on stdout.
+
+A process of its own program, not a fork or a `multiprocessing` child: no TensorFlow of the parent in it, no `__main__`
+of the user's run again, and nothing but text between the two. It ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from dataio.converters.worklist import Unit, Worklist
+from dataio.converters.writing import Job, Report, UnitFiles, write_unit
+from dataio.errors import DataioError
+
+
+def main() -> None:
+    """Runs until stdin ends."""
+    # Whatever a library prints must not end up among our lines.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)
+    try:
+        _serve(out)
+    except (BrokenPipeError, KeyboardInterrupt):
+        # The parent went away, or the user pressed ^C, which the parent handles.
+        os._exit(1)
+
+
+def _serve(out: Any) -> None:
+    lock = threading.Lock()
+
+    def say(**message: Any) -> None:
+        with lock:
+            out.write(json.dumps(message) + "\n")
+
+    job = Job.from_json(sys.stdin.readline())
+    worklists: dict[str, Worklist] = {}
+    syncing = _Syncing(say)
+    for line in sys.stdin:
+        task = json.loads(line)
+        unit = Unit(**task["unit"])
+        try:
+            if unit.split not in worklists:
+                worklists[unit.split] = Worklist.load(worklist_path(Path(job.work), unit.split))
+            result, finished = write_unit(job, worklists[unit.split], unit, _reporter(say), name_each=task["name_each"])
+        except DataioError as problem:
+            say(failed=str(problem), kind=type(problem).__name__)
+            continue
+        except OSError as problem:
+            say(failed=_disk_trouble(job, problem), kind="DestinationError")
+            continue
+        except Exception:
+            say(failed=traceback.format_exc(), kind="bug")
+            continue
+        say(written=result.to_dict())
+        if finished is not None:
+            if task["sync"]:
+                syncing.add(unit, finished.descriptor, UnitFiles.of(Path(job.work), unit.split, unit.number))
+            else:
+                os.close(finished.descriptor)
+    syncing.end()
+
+
+def worklist_path(work: Path, split: str) -> Path:
+    """Where the worklist of a split lies in the work folder."""
+    return work / f"{split}.worklist"
+
+
+def _reporter(say: Any) -> Report:
+    def report(files: int, size: int, at: bytes | None) -> None:
+        if at is None:
+            say(files=files, bytes=size)
+        else:
+            say(at=at.hex())
+
+    return report
+
+
+def _disk_trouble(job: Job, problem: OSError) -> str:
+    return (
+        f"writing in {job.work}: {problem.strerror or problem}; what is finished is kept: "
+        "make room and run the same command again"
+    )
+
+
+class _Syncing:
+    """Waits for the disk in a thread of its own, while the next unit is being written."""
+
+    def __init__(self, say: Any) -> None:
+        self._say = say
+        self._waiting: queue.SimpleQueue[tuple[Unit, int, UnitFiles] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def add(self, unit: Unit, descriptor: int, files: UnitFiles) -> None:
+        """Syncs the unit's files, then says so."""
+        self._waiting.put((unit, descriptor, files))
+
+    def end(self) -> None:
+        """Waits for all of it."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            unit, descriptor, files = item
+            try:
+                os.fsync(descriptor)
+                os.close(descriptor)
+                for path in (files.ledger, files.outcomes):
+                    sync_path(path)
+                self._say(synced=[unit.split, unit.number])
+            except BrokenPipeError:
+                return
+            except OSError as problem:
+                with contextlib.suppress(BrokenPipeError):
+                    self._say(failed=f"syncing {files.content}: {problem.strerror}", kind="DestinationError")
+
+
+def sync_path(path: Path) -> None:
+    """Waits until the disk has a file's bytes, or a folder's names."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""The pool of worker processes: hands out units, listens, and notices when a worker dies or hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import IO, Any, Self
+
+from dataio import errors
+from dataio.converters.journal import UnitResult
+from dataio.converters.names import printable
+from dataio.converters.worklist import Unit
+from dataio.converters.writing import Job
+from dataio.errors import DataioError, SourceError
+
+#: Seconds without a word from a worker with work after which it counts as hung. It speaks several times a second; what
+#: can keep it silent is one file: the largest picture allowed takes a slow core some 20 s.
+QUIET_SECONDS = 120.0
+
+#: What a worker runs. Its own argv carries nothing, so that paths of any bytes reach it as they are, through its stdin.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from dataio.converters.worker import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """Some files were done."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A unit is whole; the kernel has it."""
+
+    result: UnitResult
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A unit is whole; the disk has it."""
+
+    split: str
+    number: int
+
+
+Event = Progressed | Written | Synced
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    units: deque[Unit] = field(default_factory=deque)
+    heard: float = 0.0
+    files_done: int = 0
+    """Files and bytes reported of the unit at hand; taken back when the worker dies."""
+    bytes_done: int = 0
+    at: bytes | None = None
+    partial: bytes = b""
+
+
+class WorkerPool:
+    """Worker processes for one conversion; a context manager that leaves none behind.
+
+    A worker that dies or says nothing for `quiet_seconds` is replaced and its unit done again, announcing each file;
+    when that fails too, the file at hand is named.
+    """
+
+    def __init__(self, count: int, *, quiet_seconds: float = QUIET_SECONDS, ahead: int = 1, sync: bool = True) -> None:
+        """Starts `count` workers; they load their libraries while the source is scanned.
+
+        Args:
+            count: workers.
+            quiet_seconds: silence after which a worker counts as hung.
+            ahead: units a worker has in hand and before it. More than 1 where the parent may be busy for long.
+            sync: whether workers wait for the disk and report `Synced`.
+        """
+        self._quiet_seconds = quiet_seconds
+        self._ahead = ahead
+        self._sync = sync
+        self._job: Job | None = None
+        self._waiting: deque[Unit] = deque()
+        self._failures: Counter[tuple[str, int]] = Counter()
+        self._selector = selectors.DefaultSelector()
+        self._workers = [self._start() for _ in range(count)]
+
+    def begin(self, job: Job) -> None:
+        """Tells the workers what the units have in common."""
+        self._job = job
+        for worker in self._workers:
+            self._send(worker, job.to_json())
+
+    def submit(self, unit: Unit) -> None:
+        """Adds a unit; it is written as soon as a worker is free."""
+        self._waiting.append(unit)
+
+    @property
+    def unfinished(self) -> int:
+        """Units submitted and not yet written."""
+        return len(self._waiting) + sum(len(worker.units) for worker in self._workers)
+
+    def events(self, timeout_seconds: float) -> Iterator[Event]:
+        """Hands out units and yields what workers said since; waits at most `timeout_seconds` for a first word.
+
+        Raises:
+            DataioError: what a worker raised, or SourceError for a file that workers die of.
+        """
+        self._hand_out()
+        for key, _ in self._selector.select(timeout_seconds):
+            worker: _Worker = key.data
+            content = os.read(worker.stdout.fileno(), 1 << 16)
+            if not content:
+                yield from self._replace(worker, "ended")
+                continue
+            worker.heard = time.monotonic()
+            *lines, worker.partial = (worker.partial + content).split(b"\n")
+            for line in lines:
+                yield from self._hear(worker, json.loads(line))
+        now = time.monotonic()
+        for worker in list(self._workers):
+            if worker.units and now - worker.heard > self._quiet_seconds:
+                yield from self._replace(worker, f"was silent for {self._quiet_seconds:.0f} s")
+        self._hand_out()
+
+    def drain(self) -> Iterator[Event]:
+        """Lets the workers end and yields their last words."""
+        for worker in self._workers:
+            with contextlib.suppress(BrokenPipeError):
+                worker.stdin.close()
+        for worker in self._workers:
+            content = worker.partial + worker.stdout.read()
+            for line in content.splitlines():
+                yield from self._hear(worker, json.loads(line))
+            worker.process.wait()
+
+    def close(self) -> None:
+        """Ends the workers, whatever they are doing."""
+        for worker in self._workers:
+            self._end(worker)
+        self._workers.clear()
+        self._selector.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> _Worker:
+        program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)])
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=False
+        )
+        assert process.stdin is not None and process.stdout is not None
+        worker = _Worker(process, process.stdin, process.stdout, heard=time.monotonic())
+        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        if self._job is not None:
+            self._send(worker, self._job.to_json())
+        return worker
+
+    def _end(self, worker: _Worker) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(worker.stdout)
+        with contextlib.suppress(BrokenPipeError):
+            worker.stdin.close()
+        if worker.process.poll() is None:
+            worker.process.kill()
+        worker.process.wait()
+        worker.stdout.close()
+
+    def _send(self, worker: _Worker, line: str) -> None:
+        # A worker that is dead is noticed when its stdout ends.
+        with contextlib.suppress(BrokenPipeError):
+            worker.stdin.write(line.encode() + b"\n")
+            worker.stdin.flush()
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            worker = min(self._workers, key=lambda worker: len(worker.units))
+            unit = self._waiting[0]
+            careful = bool(self._failures[unit.split, unit.number])
+            if len(worker.units) >= (1 if careful else self._ahead):
+                return
+            self._waiting.popleft()
+            if not worker.units:
+                worker.heard = time.monotonic()
+            worker.units.append(unit)
+            self._send(worker, json.dumps({"unit": asdict(unit), "name_each": careful, "sync": self._sync}))
+
+    def _hear(self, worker: _Worker, message: dict[str, Any]) -> Iterator[Event]:
+        if "files" in message:
+            worker.files_done += message["files"]
+            worker.bytes_done += message["bytes"]
+            yield Progressed(message["files"], message["bytes"])
+        elif "at" in message:
+            worker.at = bytes.fromhex(message["at"])
+        elif "written" in message:
+            worker.units.popleft()
+            worker.files_done = worker.bytes_done = 0
+            worker.at = None
+            yield Written(UnitResult.from_dict(message["written"]))
+        elif "synced" in message:
+            yield Synced(*message["synced"])
+        else:
+            raise _as_error(message)
+
+    def _replace(self, worker: _Worker, how: str) -> Iterator[Event]:
+        """Puts a new worker in the place of one that died or hangs, and its units back in the queue."""
+        self._end(worker)
+        self._workers.remove(worker)
+        code = worker.process.returncode
+        if not worker.units:
+            raise RuntimeError(
+                f"a worker {how} before it had anything to do (exit code {code}); see what it said above"
+            )
+        unit = worker.units[0]
+        key = (unit.split, unit.number)
+        self._failures[key] += 1
+        if self._failures[key] > 1:
+            where = f"reading {printable(worker.at)}" if worker.at else f"writing unit {unit.number} of {unit.split}"
+            raise SourceError(
+                f"a worker {how} twice, the second time while {where} (exit code {code}): look at that file, or move "
+                "it away and run again with --overwrite"
+            )
+        yield Progressed(-worker.files_done, -worker.bytes_done)
+        self._waiting.extendleft(reversed(worker.units))
+        self._workers.append(self._start())
+
+
+def _as_error(message: dict[str, Any]) -> Exception:
+    kind = getattr(errors, message["kind"], None)
+    if isinstance(kind, type) and issubclass(kind, DataioError):
+        return kind(message["failed"])
+    return RuntimeError(f"a worker met a bug:\n{message['failed']}")
