@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from dataio.data import Data, Order, Read, Shard
 from dataio.errors import PlanError
-from dataio.machine import usable_cores
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stages.batch_kernel import make_batch_decoder
@@ -133,14 +132,11 @@ def _read(plan: Plan) -> Read:
     )
 
 
-def _calls(plan: Plan, *, at_most: int | None = None) -> dict[str, int]:
-    """Arguments of `map`: none at all for a serial one. Finished batches are large (38 MB for 64 of 224 px in float32),
-    so that more of them at once than there are cores (`at_most`) would only fill memory."""
+def _calls(plan: Plan) -> dict[str, int]:
+    """Arguments of `map`: none at all for a serial one."""
     import tensorflow as tf
 
     calls = plan.num_parallel_calls
     if calls == "auto":
         calls = tf.data.AUTOTUNE if plan.autotune else 1
-    elif at_most is not None:
-        calls = min(calls, at_most)
     return {} if calls == 1 else {"num_parallel_calls": calls}

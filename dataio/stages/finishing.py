@@ -1,4 +1,4 @@
-"""From a batch of uint8 pictures to what the model gets: dtype, normalisation, labels."""
+"""From uint8 pictures to what the model gets: dtype, normalisation, labels."""
 
 from __future__ import annotations
 
@@ -24,29 +24,34 @@ def scale_and_offset(recipe: Recipe) -> tuple[list[float], list[float]]:
 
 
 def normalise(images: tf.Tensor, recipe: Recipe) -> tf.Tensor:
-    """uint8[..., 3] pixels as the recipe's dtype and normalisation; computed in float32, then cast."""
+    """uint8[..., 3] pixels as the recipe's dtype and normalisation; computed in float32, then cast. Pixels that are
+    float32 already were normalised by the kernel that made them and are only cast."""
     import tensorflow as tf
 
     if recipe.dtype == "uint8":
         return images
     pixels = tf.cast(images, tf.float32)
-    if recipe.normalisation != "none":
+    if recipe.normalisation != "none" and images.dtype == tf.uint8:
         scale, offset = scale_and_offset(recipe)
-        pixels = pixels * tf.constant(scale) + tf.constant(offset)
+        # One factor for all channels where they agree: broadcasting over the innermost three costs far more.
+        pixels = pixels * tf.constant(scale[0] if len(set(scale)) == 1 else scale)
+        if any(offset):
+            pixels = pixels + tf.constant(offset[0] if len(set(offset)) == 1 else offset)
     return tf.cast(pixels, recipe.dtype)
 
 
-def make_finisher(
-    recipe: Recipe, classes: int
-) -> Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
-    """A function from a batch to `(image, label)`: dtype[batch, height, width, 3] and int64[batch], or float32[batch,
-    classes] for label_mode `categorical`."""
+def make_finisher(recipe: Recipe, classes: int) -> Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
+    """A function from `image` and `label`, one picture's or a batch's, to `(image, label)` as the model gets them.
+
+    Returns:
+        image dtype[..., height, width, 3]; label int64[...], or float32[..., classes] for label_mode `categorical`.
+    """
     import tensorflow as tf
 
-    def finish(batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        label = batch["label"]
+    def finish(picture: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        label = picture["label"]
         if recipe.label_mode == "categorical":
             label = tf.one_hot(label, classes, dtype=tf.float32)
-        return normalise(batch["image"], recipe), label
+        return normalise(picture["image"], recipe), label
 
     return finish

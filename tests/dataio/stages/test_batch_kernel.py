@@ -199,3 +199,18 @@ def test_a_pipeline_with_it_yields_the_same_pictures_in_the_same_order(
 def test_a_recipe_that_asks_for_exact_pixels_refuses_it(memory_data: Data) -> None:
     with pytest.raises(PlanError, match="fidelity 'exact'"):
         build(memory_data, Recipe(fidelity="exact"), KERNELS["whole"])
+
+
+@pytest.mark.parametrize("normalisation", ["none", "unit", "signed", "imagenet"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_normalised_pixels_are_those_of_tensorflow_within_the_rounding_of_one_level(
+    memory_data: Data, dtype: str, normalisation: str
+) -> None:
+    recipe = Recipe(image_size=32, batch_size=8, dtype=dtype, normalisation=normalisation, shuffle=False)
+    level = 1.0 if normalisation == "none" else 1 / 127 if normalisation == "signed" else 1 / 255 / 0.224
+    reference, dataset = build(memory_data, recipe, Plan()), build(memory_data, recipe, KERNELS["whole"])
+    for (wanted, _), (found, _) in zip(reference, dataset, strict=True):
+        assert found.dtype == wanted.dtype == dtype
+        difference = np.abs(found.numpy().astype(np.float64) - wanted.numpy().astype(np.float64))
+        assert difference.max() <= level * 1.01 + np.finfo(dtype).eps
+        assert np.median(difference) <= np.finfo(dtype).eps
