@@ -9,7 +9,7 @@ from dataio.recipe import Recipe
 
 
 def baseline_plans(data: Data, recipe: Recipe, *, cores: int | None = None) -> dict[str, Plan]:
-    """The plans to beat, by name, simplest last resort first.
+    """The plans to beat, by name.
 
     - `naive`: one picture after the other, nothing prepared while the step works.
     - `cores`: as many calls and readers as cores, two batches ready. Source: Kuchnik et al. 2022, "Plumber: diagnosing
@@ -17,8 +17,8 @@ def baseline_plans(data: Data, recipe: Recipe, *, cores: int | None = None) -> d
       beats AUTOTUNE in every trial.
     - `autotune`: the pipeline of TensorFlow's performance guide, everything left to AUTOTUNE.
     - `stage_based`: the same with AUTOTUNE's other algorithm.
-    - `autotune_fused`: AUTOTUNE with decoding and cropping in one op, so that what a kernel gains is not sold as tuning;
-      only where the data are JPEGs and the recipe allows it.
+    - `autotune_fused`: AUTOTUNE with decoding and cropping in one op, so that what a kernel gains is not sold as
+      tuning; only where the data are JPEGs and the recipe allows it.
 
     Args:
         data: decides whether fusing is possible.
