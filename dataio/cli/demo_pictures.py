@@ -105,7 +105,7 @@ def _draw_job(job: _Job) -> int:
 
 def _pictures(job: _Job) -> Iterator[bytes]:
     random = np.random.default_rng([job.seed, CLASS_NAMES.index(job.class_name), *os.fsencode(job.split)])
-    masters = [_master(random, _PALETTES[job.class_name]) for _ in range(_MASTERS)]
+    masters = [_master(random, _PALETTES[job.class_name]) for _ in range(min(_MASTERS, 1 + (job.end - job.first) // 8))]
     weights = np.array([weight for _, _, weight in _SIZES], dtype=np.float64)
     for _ in range(job.first, job.end):
         width, height, _ = _SIZES[int(random.choice(len(_SIZES), p=weights / weights.sum()))]
@@ -114,7 +114,7 @@ def _pictures(job: _Job) -> Iterator[bytes]:
         crop_width, crop_height = int(width * scale), int(height * scale)
         left = int(random.integers(0, _MASTER_SIDE - crop_width))
         top = int(random.integers(0, _MASTER_SIDE - crop_height))
-        picture = masters[int(random.integers(_MASTERS))].resize(
+        picture = masters[int(random.integers(len(masters)))].resize(
             (width, height), Image.Resampling.BICUBIC, box=(left, top, left + crop_width, top + crop_height)
         )
         if random.random() < 0.5:
