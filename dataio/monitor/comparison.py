@@ -1,0 +1,168 @@
+"""Stall without seeing any wait: what the loop takes, against what it takes when its batches are ready.
+
+Where several steps run in one call, or a strategy fetches in its own threads, GetNext runs while a step does, and the
+time it takes is no wait. What can be seen is when executions begin. The recorder holds the loop for a moment until the
+pipeline's buffers are full, takes the time of the next execution, and compares: stall = 1 - ready time / usual time.
+A starved loop loses nothing by the pause, since production goes on meanwhile; a fed one finds its buffers full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from dataio.stall import Stall
+
+#: Executions (counted over all epochs) before which the loop is held: dense at first, then ever rarer.
+_PAUSES = (3, 6, 9, 13, 18, 24, 32, 42, 56, 75, 100, 133, 178, 237, 316, 422, 562, 750, 1000)
+_THEN_EVERY = 1000
+
+#: Longest pause, and how long production must stand still before the buffers count as full.
+_LONGEST_PAUSE_SECONDS = 5.0
+_SHORTEST_QUIET_SECONDS, _LONGEST_QUIET_SECONDS = 0.005, 2.0
+_POLL_SECONDS = 0.001
+
+#: Executions after a pause that are left out at most, while the buffers are fuller than usual.
+_LONGEST_DRAIN = 20
+
+#: Ready executions and usual ones without which nothing is said.
+FEWEST_READY, FEWEST_USUAL = 3, 10
+
+
+class ReadyRecorder:
+    """Times of executions, usual ones and those that found all their batches ready."""
+
+    def __init__(
+        self,
+        produced: Callable[[], int],
+        *,
+        batches_per_execution: int,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        synchronise: Callable[[], None] | None = None,
+    ) -> None:
+        """Args:
+        produced: batches that the pipeline has delivered into the loop's buffers so far.
+        batches_per_execution: batches that one call of the train function takes.
+        clock: seconds, monotonic.
+        sleep: as time.sleep.
+        synchronise: waits for the device; None where there is none to wait for.
+        """
+        self._produced, self._size = produced, batches_per_execution
+        self._clock, self._sleep, self._synchronise = clock, sleep, synchronise
+        self.usual_seconds: list[float] = []
+        """Seconds of executions that ran as they do without us."""
+        self.ready_seconds: list[float] = []
+        """Seconds of executions whose batches were ready when they began."""
+        self.first_seconds: list[float] = []
+        """Seconds of each epoch's first execution."""
+        self._executions = 0
+        self._full: int | None = None
+        self._filled = False
+        self._base = self._taken = self._level = self._drained = self._place = 0
+        self._began: float | None = None
+        self._state: Literal["first", "usual", "ready", "draining"] = "usual"
+
+    def start_epoch(self, *, same_iterator: bool) -> None:
+        """A new epoch begins, with a new iterator or with the one that the last epoch used."""
+        self._place, self._drained, self._state = 0, 0, "usual"
+        self._began = None
+        if not same_iterator:
+            self._base, self._taken = self._produced(), 0
+
+    def begin(self) -> None:
+        """An execution is about to be called."""
+        self._close()
+        self._executions += 1
+        self._place += 1
+        available = self._available()
+        if self._state == "draining":
+            self._drained += 1
+            if available <= self._level or self._drained > _LONGEST_DRAIN:
+                self._state = "usual"
+        if self._place == 1:
+            self._state = "first"
+        elif self._state == "usual" and self._place > 2 and self._is_pause():
+            self._hold(available)
+        self._taken += self._size
+        self._began = self._clock()
+
+    def finish(self) -> None:
+        """The epoch is over; its last execution is left out, since what follows it is not known."""
+        self._began = None
+
+    def _available(self) -> int:
+        return self._produced() - self._base - self._taken
+
+    def _is_pause(self) -> bool:
+        if self._executions <= _PAUSES[-1]:
+            return self._executions in _PAUSES
+        return self._executions % _THEN_EVERY == 0
+
+    def _hold(self, level: int) -> None:
+        """Waits until the buffers are full; the coming execution is a ready one if they hold enough."""
+        if self._synchronise is not None:
+            self._synchronise()
+        self._filled = self._full is None or level < self._full
+        available = self._fill(level) if self._filled else level
+        if available is None:
+            self._state, self._level, self._drained = "draining", level, 0
+            return
+        self._level = level
+        self._state = "ready" if available >= self._size else "draining"
+        self._drained = 0
+
+    def _fill(self, available: int) -> int | None:
+        """Waits until as many batches are there as once when production had stopped; returns how many, or None when
+        that takes too long."""
+        quiet = 2 * float(np.mean(self.usual_seconds[-20:] or [0.1])) / self._size
+        quiet = min(max(quiet, _SHORTEST_QUIET_SECONDS), _LONGEST_QUIET_SECONDS)
+        started = changed = self._clock()
+        while self._full is None or available < self._full:
+            self._sleep(min(_POLL_SECONDS, quiet / 4))
+            now = self._clock()
+            if self._available() != available:
+                available, changed = self._available(), now
+            elif now - changed >= quiet:
+                self._full = max(self._full or 0, available)
+                return available
+            if now - started > _LONGEST_PAUSE_SECONDS:
+                return None
+        return available
+
+    def _close(self) -> None:
+        """Files the execution that began last."""
+        if self._began is None:
+            return
+        if self._state == "ready" and self._synchronise is not None:
+            self._synchronise()
+        seconds = self._clock() - self._began
+        if self._state == "first":
+            self.first_seconds.append(seconds)
+            self._state = "usual"
+        elif self._state == "ready":
+            self.ready_seconds.append(seconds)
+            self._state = "draining" if self._filled else "usual"
+        elif self._state == "usual":
+            self.usual_seconds.append(seconds)
+
+
+def compare(
+    usual_seconds: Sequence[float], ready_seconds: Sequence[float], *, resamples: int = 1000, seed: int = 0
+) -> Stall | None:
+    """The stall of executions that usually take `usual_seconds`, or None when there are too few of either kind.
+
+    1 - median(ready) / mean(usual), in [0, 1]; the interval (95 %) is a bootstrap over both.
+    """
+    if len(ready_seconds) < FEWEST_READY or len(usual_seconds) < FEWEST_USUAL:
+        return None
+    usual, ready = np.asarray(usual_seconds, dtype=np.float64), np.asarray(ready_seconds, dtype=np.float64)
+    generator = np.random.default_rng(seed)
+    usual_means = np.mean(generator.choice(usual, (resamples, len(usual))), axis=1)
+    ready_medians = np.median(generator.choice(ready, (resamples, len(ready))), axis=1)
+    draws = np.clip(1 - ready_medians / usual_means, 0, 1)
+    value = float(np.clip(1 - np.median(ready) / np.mean(usual), 0, 1))
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Stall(value=value, low=min(float(low), value), high=max(float(high), value))
