@@ -43,8 +43,9 @@ WARM_UP_WINDOWS = 8
 #: Epochs of fewer batches than this are counted whole, first fill and all, because little else is in them.
 SHORT_EPOCH = 12
 
-#: Steps that measure what getting a ready batch costs, where the pipeline does not tell its state.
-FLOOR_STEPS = 20
+#: Steps on batches that are always ready: left out (tracing, first touches), and measured.
+READY_SKIPPED = 5
+READY_STEPS = 25
 
 
 class StallSamples(Record):
@@ -55,9 +56,9 @@ class StallSamples(Record):
     batch_size: int
     """Pictures a batch."""
     wait_seconds: tuple[float, ...]
-    """For each step, from asking for the batch to having it, ready or not."""
+    """For each step, from the end of the one before to having the next batch, ready or not."""
     step_seconds: tuple[float, ...]
-    """For each step, the rest: the step itself, the loop, and reading the buffer's state."""
+    """For each step, from having the batch to the end of the step."""
     ready: tuple[int | None, ...]
     """For each step, batches that were ready when it asked; None where that was not read or is not told."""
     position: tuple[int, ...]
@@ -67,8 +68,9 @@ class StallSamples(Record):
     state_told: bool
     """Whether the pipeline tells how many batches are ready: it ends in a prefetch and is autotuned."""
     floor_seconds: float
-    """What getting a batch takes at the median although it is ready; taken off every wait where the state is not told,
-    and 0 where it is."""
+    """What getting a batch takes at the median although it is ready, measured in the same loop: work, not waiting."""
+    ready_step_seconds: float
+    """What a whole step takes at the median when batches are always ready, getting them included."""
     first_batch_seconds: tuple[float, ...]
     """For each epoch begun: from asking for an iterator to its first batch, seconds. Not part of the stall, unless
     epochs are `short`."""
@@ -100,14 +102,9 @@ class StallSamples(Record):
         return estimate_stall(waits, steps, drained_batches=drained)
 
     @property
-    def measured_step_seconds(self) -> float:
-        """The median step, loop included."""
-        return float(np.median(self.step_seconds))
-
-    @property
     def demand_images_per_second(self) -> float:
-        """Pictures that the step can take in a second: by its known step time, else by the measured one."""
-        return self.batch_size / (self.known_step_seconds or self.measured_step_seconds)
+        """Pictures that the step can take in a second: by its known step time, else as measured on ready batches."""
+        return self.batch_size / (self.known_step_seconds or self.ready_step_seconds)
 
 
 def measure_stall(
@@ -123,7 +120,8 @@ def measure_stall(
     """Runs `step` on the pipeline until the stall's interval is narrow enough or the budget ends.
 
     A batch counts as ready, and getting it as part of the step, when the prefetch buffer held one as the step asked.
-    The warm-up (until the rate stops rising) and each epoch's first fill are left out.
+    Otherwise the wait is what getting it took beyond what getting a ready one takes. The warm-up (until the rate stops
+    rising) and each epoch's first fill are left out.
 
     Args:
         build: makes the dataset; called once.
@@ -143,8 +141,7 @@ def measure_stall(
             while live.advance().epoch == 0:
                 pass
         loop = _Loop(live, step, batch_size, budget_seconds, clock, state)
-        if state(_alive(live)) is None:
-            loop.measure_floor(first.batch)
+        loop.measure_ready(first.batch)
         del first
         loop.warm_up()
         loop.fill_window()
@@ -161,8 +158,8 @@ class _Loop:
         self._clock, self._state = clock, state
         self._budget_seconds = budget_seconds
         self._deadline = clock() + budget_seconds
-        self._state_told = True
-        self._floor_seconds = 0.0
+        self._state_told = state(_alive(live)) is not None
+        self._floor_seconds = self._ready_step_seconds = 0.0
         self._state_every = 1
         self._warm_up_steps = 0
         self._steady = self._narrow = False
@@ -171,19 +168,23 @@ class _Loop:
         self._ready: list[int | None] = []
         self._positions: list[int] = []
 
-    def measure_floor(self, batch: Any) -> None:
-        """Notes what getting a batch takes in this loop when one is always ready."""
-        self._state_told = False
+    def measure_ready(self, batch: Any) -> None:
+        """Notes what a step, and getting its batch, takes in this loop when `batch` is always ready."""
         limit = self._clock() + WARM_UP_SHARE * self._budget_seconds
         waits: list[float] = []
-        always = lambda: tf.data.Dataset.from_tensors(batch).repeat().prefetch(2)  # noqa: E731
-        with LivePipeline(always, clock=self._clock) as ready:
-            while len(waits) < FLOOR_STEPS and (len(waits) < 3 or self._clock() < limit):
+        walls: list[float] = []
+        with LivePipeline(lambda: tf.data.Dataset.from_tensors(batch).repeat().prefetch(2), clock=self._clock) as ready:
+            before = self._clock()
+            while len(waits) < READY_SKIPPED + READY_STEPS and (len(waits) < 3 or self._clock() < limit):
                 got = ready.advance()
-                if got.position > 0:
-                    waits.append(got.came - got.asked)
                 self._step(got.batch)
-        self._floor_seconds = float(np.median(waits))
+                after = self._clock()
+                waits.append(got.came - before)
+                walls.append(after - before)
+                before = after
+        skipped = min(READY_SKIPPED, len(waits) - 2)
+        self._floor_seconds = float(np.median(waits[skipped:]))
+        self._ready_step_seconds = float(np.median(walls[skipped:]))
 
     def warm_up(self) -> None:
         """Steps until the loop's rate has stopped rising."""
@@ -228,8 +229,8 @@ class _Loop:
             ready = None  # what was read belongs to the epoch that has just ended
         self._step(got.batch)
         after = self._clock()
-        self._waits.append(got.came - got.asked)
-        self._steps.append(after - before - (got.came - got.asked))
+        self._waits.append(got.came - before)
+        self._steps.append(after - got.came)
         self._ready.append(ready)
         self._positions.append(got.position)
         return after
@@ -245,6 +246,7 @@ class _Loop:
             epoch_batches=self._live.epoch_batches,
             state_told=self._state_told,
             floor_seconds=self._floor_seconds,
+            ready_step_seconds=self._ready_step_seconds,
             first_batch_seconds=tuple(self._live.first_batch_seconds),
             warm_up_steps=self._warm_up_steps,
             steady=self._steady,
@@ -256,11 +258,12 @@ class _Loop:
 
 def _counted(samples: StallSamples) -> tuple[Floats, Floats, Floats | None]:
     """(waits, steps, drained) of the steps that count, as `estimate_stall` takes them."""
-    waits, steps = np.array(samples.wait_seconds), np.array(samples.step_seconds)
+    # What getting a ready batch takes goes over from each wait to its step.
+    waits = np.array(samples.wait_seconds) - samples.floor_seconds
+    steps = np.array(samples.step_seconds) + samples.floor_seconds
     if not samples.state_told:
         kept = np.array([samples.short_epochs or position > 0 for position in samples.position], bool)
-        # Getting a ready batch is work of the loop, not waiting: it goes over from each wait to its step.
-        return waits[kept] - samples.floor_seconds, steps[kept] + samples.floor_seconds, None
+        return waits[kept], steps[kept], None
     if samples.short_epochs:
         ready = np.array([bool(batches) for batches in samples.ready], bool)
         return np.where(ready, 0.0, waits), np.where(ready, steps + waits, steps), np.zeros(len(waits))
@@ -274,7 +277,7 @@ def _counted(samples: StallSamples) -> tuple[Floats, Floats, Floats | None]:
             continue  # the epoch ended in between
         if samples.position[following] + there >= end:
             continue  # everything is made: the buffer empties because the epoch ends, not because production is slow
-        wait, step = samples.wait_seconds[this], samples.step_seconds[this]
+        wait, step = waits[this], steps[this]
         counted.append((0.0, step + wait, (here - there) / gap) if here else (wait, step, (here - there) / gap))
     columns = np.array(counted, np.float64).reshape(-1, 3)
     return columns[:, 0], columns[:, 1], columns[:, 2]
