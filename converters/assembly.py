@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dataio import __version__
 from dataio.converters.checksums import crc32c
 from dataio.converters.format import WritableFormat
@@ -115,6 +117,7 @@ def _shards(format_: WritableFormat, split: str, results: Sequence[UnitResult], 
                 file=FileEntry(name=name, bytes=result.file_bytes, crc32c=f"{result.file_crc:08x}"),
                 ledger=FileEntry(name=ledger, bytes=result.ledger_bytes, crc32c=f"{result.ledger_crc:08x}"),
                 records=result.records,
+                unit=result.number,
             )
         )
     return shards
@@ -139,22 +142,25 @@ def _stored_shard(
         file=FileEntry(name=name, bytes=finished.bytes, crc32c=f"{finished.crc:08x}"),
         ledger=FileEntry(name=ledger, bytes=ledger_bytes, crc32c=f"{ledger_crc:08x}"),
         records=len(finished.offsets),
+        unit=None,
     )
 
 
 def _split_entry(results: Sequence[UnitResult], shards: Sequence[ShardEntry], classes: int) -> SplitEntry:
-    counts = [[0, 0] for _ in range(classes)]
+    counts = np.zeros((classes, 4), np.int64)
     for result in results:
-        for label, (records, size) in result.classes.items():
-            counts[int(label)][0] += records
-            counts[int(label)][1] += size
+        for label, count in result.classes.items():
+            counts[int(label)] += count
     return SplitEntry(
         seen=sum(result.seen for result in results),
         records=sum(result.records for result in results),
         rejected=sum(result.rejected for result in results),
         transcoded=sum(result.transcoded for result in results),
-        bytes=sum(size for _, size in counts),
-        classes=tuple(ClassEntry(records=records, bytes=size) for records, size in counts),
+        bytes=int(counts[:, 1].sum()),
+        classes=tuple(
+            ClassEntry(records=records, bytes=size, rejected=rejected, transcoded=transcoded)
+            for records, size, rejected, transcoded in counts.tolist()
+        ),
         shards=tuple(shards),
     )
 

@@ -24,7 +24,7 @@ from dataio.converters.publishing import is_prepared, prepare, publish
 from dataio.converters.registry import get_writable_format
 from dataio.converters.scan import Scan, scan_folder
 from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
-from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, is_whole, resume
+from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, resume, usable_units
 from dataio.converters.writing import Job
 from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded
 from dataio.machine import usable_cores
@@ -75,7 +75,7 @@ class Converted:
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """State of one conversion while it runs."""
 
     planned: Planned
@@ -153,11 +153,11 @@ def convert(
                 unit_bytes=format_.unit_bytes,
             )
             settings = _settings(options, scanned, planned)
-            written = resume(work, planned.worklists, settings, sync=not gathers)
+            written = resume(work, planned.worklists, settings)
             if not is_prepared(work.path):
                 _check_space(work, planned, written, format_, fresh)
-                gathering = _gathering(format_, work, planned, written) if gathers else None
-                run = _Run(planned, _usable(work, written, gathering), report)
+                gathering = Gathering.of(format_, work.path, planned) if gathers else None
+                run = Run(planned, usable_units(work, written, gathering), report)
                 resumed = len(run.done)
                 job = Job(
                     str(source.resolve()),
@@ -168,7 +168,7 @@ def convert(
                     fail_on_bad,
                 )
                 pool.begin(job)
-                _write_all(work, pool, run, gathering, max_bad)
+                write_all(work, pool, run, gathering, max_bad)
                 _check_bad(run, max_bad)
                 manifest, moves = assemble(
                     work.path,
@@ -188,9 +188,10 @@ def convert(
     return Converted(manifest, time.monotonic() - began, resumed, scanned.warnings)
 
 
-def _write_all(
-    work: WorkFolder, pool: WorkerPool, run: _Run, gathering: Gathering | None, max_bad: float | None
+def write_all(
+    work: WorkFolder, pool: WorkerPool, run: Run, gathering: Gathering | None, max_bad: float | None = None
 ) -> None:
+    """Writes the units that are not done yet and notes each in the journal."""
     waiting = deque((number, unit) for number, unit in enumerate(run.planned.units) if unit_key(unit) not in run.done)
     rejected = sum(result.rejected for result in run.done.values())
 
@@ -218,37 +219,13 @@ def _write_all(
         hear(event)
 
 
-def _check_bad(run: _Run, max_bad: float | None) -> None:
+def _check_bad(run: Run, max_bad: float | None) -> None:
     rejected = sum(result.rejected for result in run.done.values())
     if max_bad is not None and rejected > max_bad * run.planned.candidates:
         raise LimitExceeded(
             f"{rejected} of {run.planned.candidates} files were rejected, more than --max-bad {max_bad:.3%} allows; nothing "
             "was published. Finished work is kept: run again with a higher limit to go on"
         )
-
-
-def _gathering(
-    format_: WritableFormat, work: WorkFolder, planned: Planned, written: Mapping[tuple[str, int], UnitResult]
-) -> Gathering:
-    sizes = {
-        split: planned.store_bytes * len(worklist) // planned.candidates
-        for split, worklist in planned.worklists.items()
-    }
-    return Gathering(format_, work.path, planned.units, sizes)
-
-
-def _usable(
-    work: WorkFolder, written: Mapping[tuple[str, int], UnitResult], gathering: Gathering | None
-) -> dict[tuple[str, int], UnitResult]:
-    """The units of an earlier run that need not be written again."""
-    gathered = gathering.resume(written) if gathering is not None else {}
-    usable = dict(gathered)
-    for key, result in written.items():
-        if key not in gathered and is_whole(work.path, result):
-            usable[key] = result
-            if gathering is not None:
-                gathering.deliver(result)
-    return usable
 
 
 def _settings(options: ConversionOptions, scanned: Scan, planned: Planned) -> dict[str, Any]:

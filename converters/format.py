@@ -163,6 +163,10 @@ class WritableFormat(Format):
         """Files that other tools want beside the shards, by name."""
         return {}
 
+    @abstractmethod
+    def stored_crc(self, record: StoredRecord) -> int:
+        """What the ledger says of this record's bytes: their CRC-32C."""
+
     def damages(self, path: Path, name: str, ledger: Ledger) -> Iterator[Damage]:
         """The records and places at which a shard that is known to be damaged differs from what was written."""
         found = False

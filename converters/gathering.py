@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from dataio.converters.format import FinishedStore, Store, WritableFormat
 from dataio.converters.journal import UnitResult
 from dataio.converters.ledger import Ledger
+from dataio.converters.planning import Planned
 from dataio.converters.worklist import Unit
 from dataio.converters.writing import UnitFiles
 from dataio.errors import DestinationError
@@ -31,6 +33,15 @@ class Gathering:
         self._stores: dict[str, Store] = {}
         self._delivered: dict[tuple[str, int], UnitResult] = {}
         self._taken = 0
+
+    @classmethod
+    def of(cls, format_: WritableFormat, work: Path, planned: Planned) -> Self:
+        """The stores of a planned conversion."""
+        sizes = {
+            split: planned.store_bytes * len(worklist) // planned.candidates
+            for split, worklist in planned.worklists.items()
+        }
+        return cls(format_, work, planned.units, sizes)
 
     def resume(self, written: Mapping[tuple[str, int], UnitResult]) -> dict[tuple[str, int], UnitResult]:
         """Finds out how far an earlier run came; returns the units that are in the stores already."""

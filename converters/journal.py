@@ -35,8 +35,8 @@ class UnitResult:
     """Size of its ledger."""
     ledger_crc: int
     """CRC-32C of its ledger."""
-    classes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Label (as text, since JSON keys are) to (records, bytes of pictures)."""
+    classes: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
+    """Label (as text, since JSON keys are) to (records, bytes of pictures, rejected, transcoded)."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -55,8 +55,7 @@ class UnitResult:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        classes = {label: (int(records), int(size)) for label, (records, size) in values["classes"].items()}
-        return cls(**{**values, "classes": classes})
+        return cls(**{**values, "classes": {label: tuple(counts) for label, counts in values["classes"].items()}})
 
 
 class Journal:

@@ -44,6 +44,9 @@ class ShardEntry(Record):
     """Where its records lie, what they sum to and which file each came from."""
     records: int
     """Records in it."""
+    unit: int | None
+    """Which part of the stored order was written to it, so that it can be written again: `stored_order` cut by the
+    options' `shards`. Null where it holds all of them."""
 
 
 class ClassEntry(Record):
@@ -53,6 +56,10 @@ class ClassEntry(Record):
     """Records."""
     bytes: int
     """Bytes of their pictures, as stored."""
+    rejected: int
+    """Files of the class that were not stored."""
+    transcoded: int
+    """Records among `records` that hold a new JPEG because of what their file held."""
 
 
 class SplitEntry(Record):

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dataio.converters.gathering import Gathering
 from dataio.converters.journal import Journal, UnitResult, boot_id
 from dataio.converters.ledger import Ledger
 from dataio.converters.worker import worklist_path
@@ -100,7 +101,7 @@ class WorkFolder:
 
 
 def resume(
-    work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any], *, sync: bool
+    work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]
 ) -> dict[tuple[str, int], UnitResult]:
     """What an earlier run with the same settings over the same source wrote, by unit; begins a journal if there is none.
 
@@ -108,7 +109,6 @@ def resume(
         work: the locked folder.
         worklists: of this run.
         settings: whatever decides the bytes of the output, as JSON values.
-        sync: whether units are synced one by one (else they are short-lived, and trusted as the page cache is).
 
     Raises:
         DestinationError: the earlier run had other settings.
@@ -147,7 +147,21 @@ def resume(
     return {key: result for key, result in written.items() if key in trusted or not result.records}
 
 
-def is_whole(work: Path, result: UnitResult) -> bool:
+def usable_units(
+    work: WorkFolder, written: Mapping[tuple[str, int], UnitResult], gathering: Gathering | None
+) -> dict[tuple[str, int], UnitResult]:
+    """The units of an earlier run that need not be written again; those that wait for their store go into it now."""
+    gathered = gathering.resume(written) if gathering is not None else {}
+    usable = dict(gathered)
+    for key, result in written.items():
+        if key not in gathered and _is_whole(work.path, result):
+            usable[key] = result
+            if gathering is not None:
+                gathering.deliver(result)
+    return usable
+
+
+def _is_whole(work: Path, result: UnitResult) -> bool:
     """Whether a unit's files are there with the sizes that the journal states."""
     files = UnitFiles.of(work, result.split, result.number)
     try:

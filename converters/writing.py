@@ -130,7 +130,7 @@ def write_unit(
     )
     ledger = LedgerBuilder()
     outcomes: list[str] = []
-    classes: dict[str, list[int]] = {}
+    classes: dict[int, list[int]] = {}
     records = rejected = transcoded = 0
     root = os.open(job.source, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -141,6 +141,7 @@ def write_unit(
                 report(0, 0, candidate.path)
             content = read_source(root, candidate)
             picture = content if isinstance(content, Rejected) else decide(content, job.image)
+            count = classes.setdefault(candidate.label, [0, 0, 0, 0])
             if isinstance(picture, Picture):
                 record = StoredRecord(
                     picture.image,
@@ -153,12 +154,12 @@ def write_unit(
                 )
                 placed = writer.add(record)
                 ledger.add(record, offset=placed.offset, length=placed.length, crc=placed.crc)
-                count = classes.setdefault(str(candidate.label), [0, 0])
                 count[0] += 1
                 count[1] += len(picture.image)
                 records += 1
                 if picture.transcoded is not None:
                     transcoded += 1
+                    count[3] += 1
                     outcomes.append(_outcome(candidate.path, "transcoded", picture.transcoded))
             else:
                 if job.fail_on_bad:
@@ -167,6 +168,7 @@ def write_unit(
                         "leave out --on-bad fail to skip such files"
                     )
                 rejected += 1
+                count[2] += 1
                 outcomes.append(_outcome(candidate.path, "rejected", picture.reason))
             files_done += 1
             bytes_done += candidate.bytes
@@ -198,9 +200,7 @@ def write_unit(
         file_crc=finished.crc if finished else 0,
         ledger_bytes=ledger_bytes,
         ledger_crc=ledger_crc,
-        classes={
-            label: (count[0], count[1]) for label, count in sorted(classes.items(), key=lambda item: int(item[0]))
-        },
+        classes={str(label): tuple(count) for label, count in sorted(classes.items())},  # type: ignore[misc]
     )
     return result, finished
 

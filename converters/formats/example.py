@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dataio.converters.checksums import crc32c, extend_crc32c
 from dataio.errors import DataDamaged
 
 #: Names of the features. `image`, `label` and `image/filename` are those of TFDS's ImageFolder; the rest are ours.
@@ -61,6 +62,11 @@ def example_prefix(record: StoredRecord) -> bytes:
         )
     )
     return b"\x0a" + varint(len(small) + image_bytes) + small  # Example.features
+
+
+def example_crc32c(record: StoredRecord) -> int:
+    """CRC-32C of the record's Example."""
+    return extend_crc32c(crc32c(example_prefix(record)), record.image)
 
 
 def varint(number: int) -> bytes:

@@ -212,3 +212,7 @@ class HDF5Format(WritableFormat):
     def companions(self, manifest: Manifest) -> Mapping[str, bytes]:
         """None: each shard has the class names inside."""
         return {}
+
+    def stored_crc(self, record: StoredRecord) -> int:
+        """CRC-32C of the picture's bytes."""
+        return crc32c(record.image)

@@ -21,7 +21,7 @@ import numpy as np
 from dataio.converters.appending import AppendingFile
 from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c
 from dataio.converters.format import Finished, FinishedStore, Placed, ShardWriter, Store, WritableFormat
-from dataio.converters.formats.example import StoredRecord, example_prefix
+from dataio.converters.formats.example import StoredRecord, example_crc32c, example_prefix
 from dataio.converters.ledger import Ledger
 from dataio.converters.lmdb_tree import fit_map_size, read_tree
 from dataio.converters.manifest import Manifest
@@ -183,3 +183,7 @@ class LMDBFormat(WritableFormat):
     def companions(self, manifest: Manifest) -> Mapping[str, bytes]:
         """None: the class names stand in the manifest, since every key of the environment is a sample."""
         return {}
+
+    def stored_crc(self, record: StoredRecord) -> int:
+        """CRC-32C of the record's Example."""
+        return example_crc32c(record)

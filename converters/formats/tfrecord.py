@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from dataio.converters.appending import AppendingFile
 from dataio.converters.checksums import crc32c, extend_crc32c, masked_crc32c
 from dataio.converters.format import Damage, Finished, Placed, ShardWriter, WritableFormat, damaged_records
-from dataio.converters.formats.example import StoredRecord, example_prefix
+from dataio.converters.formats.example import StoredRecord, example_crc32c, example_prefix
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import Manifest
+from dataio.converters.sequential import RecordFile, read_files
 from dataio.converters.stored import StoredData
-from dataio.data import Order, Read, Shard
+from dataio.data import RECORD_FIELDS, Order, Read, Shard
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 _DATASET, _VERSION = "images", "1.0.0"
 
 _HEADER_BYTES, _FOOTER_BYTES = 12, 4
-
-#: Records that a reader gives at a time when several shards are interleaved. Source: tf.data's default of 1
-#: costs a switch a record; 16 is TFDS's (`ReadConfig.interleave_block_length`).
-_BLOCK_RECORDS = 16
 
 
 class TFRecordWriter(ShardWriter):
@@ -72,85 +69,29 @@ class TFRecordData(StoredData):
         """As `Data.records`: shards in an order of their own each epoch, then a buffer of `order.buffer` records."""
         import tensorflow as tf
 
-        read, order, shard = read or Read(), order or Order(), shard or Shard()
-        count = self.split(split).records
-        first, end = shard.bounds(count)
-        pieces = self._pieces(split, first, end)
-        names, skips, takes = ([piece[column] for piece in pieces] for column in range(3))
-        files = tf.data.Dataset.from_tensor_slices(
-            (tf.constant(names, tf.string), tf.constant(skips, tf.int64), tf.constant(takes, tf.int64))
-        )
-        calls: Any = read.cycle_length or tf.data.AUTOTUNE
-        block = read.block_length or _BLOCK_RECORDS
-
-        def read_file(name: tf.Tensor, skip: tf.Tensor, take: tf.Tensor) -> tf.data.Dataset:
-            return tf.data.TFRecordDataset(name, buffer_size=1 << 20).skip(skip).take(take)
-
-        def interleaved(some: tf.data.Dataset) -> tf.data.Dataset:
-            if read.cycle_length == 1:
-                return some.flat_map(read_file)
-            return some.interleave(
-                read_file,
-                cycle_length=calls,
-                block_length=block,
-                num_parallel_calls=calls,
-                deterministic=read.deterministic,
-            )
-
-        if order.seed is None:
-            # Stored order is one file after the other: interleaving would mix shards.
-            serialized = files.flat_map(read_file)
-        else:
-            if order.epoch is None:
-                raise ValueError("an order with a seed needs the epoch's dataset")
-            seed = order.seed
-
-            def shuffled(epoch: tf.Tensor) -> tf.data.Dataset:
-                key = tf.stack([tf.constant(seed, tf.int64), epoch])
-                where = tf.random.experimental.stateless_shuffle(tf.range(len(names), dtype=tf.int64), seed=key)
-                some = tf.data.Dataset.from_tensor_slices(
-                    tuple(
-                        tf.gather(tf.constant(column, kind), where)
-                        for column, kind in ((names, tf.string), (skips, tf.int64), (takes, tf.int64))
-                    )
-                )
-                mixed = interleaved(some)
-                buffer = min(order.buffer, max(1, end - first))
-                return mixed.shuffle(buffer, seed=_folded(key), reshuffle_each_iteration=False)
-
-            serialized = order.epoch.flat_map(shuffled)
+        self.split(split)
+        read = read or Read()
+        files = [
+            RecordFile(str(self.path / entry.file.name), entry.records) for entry in self.manifest.splits[split].shards
+        ]
+        stored = read_files(files, read=read, order=order, shard=shard)
         raw = self.raw_height_width
         features: dict[str, Any] = {"image": tf.io.FixedLenFeature([], tf.string)}
         for name in ("label", "index", "orientation", "height", "width"):
             features[name] = tf.io.FixedLenFeature([], tf.int64)
 
-        def parse(content: tf.Tensor) -> dict[str, tf.Tensor]:
+        def parse(content: tf.Tensor, position: tf.Tensor) -> dict[str, tf.Tensor]:
             record: dict[str, tf.Tensor] = tf.io.parse_single_example(content, features)
             if raw is not None:
                 record["image"] = tf.reshape(tf.io.decode_raw(record["image"], tf.uint8), (*raw, 3))
-            return dict(record)
+            return {name: record[name] for name in RECORD_FIELDS}
 
         if read.cycle_length == 1:
-            parsed = serialized.map(parse)
+            parsed = stored.map(parse)
         else:
-            parsed = serialized.map(parse, num_parallel_calls=calls, deterministic=read.deterministic)
-        return parsed.apply(tf.data.experimental.assert_cardinality(end - first))
-
-    def _pieces(self, split: str, first: int, end: int) -> list[tuple[str, int, int]]:
-        """(file, records to skip, records to take) of each shard that holds positions `first` to `end`."""
-        pieces = []
-        start = 0
-        for entry in self.manifest.splits[split].shards:
-            low, high = max(first, start), min(end, start + entry.records)
-            if low < high:
-                pieces.append((str(self.path / entry.file.name), low - start, high - low))
-            start += entry.records
-        return pieces
-
-
-def _folded(key: tf.Tensor) -> tf.Tensor:
-    """One seed from (seed, epoch) that differs for every pair a training run meets."""
-    return key[0] * 1_000_003 + key[1]
+            calls: Any = read.cycle_length or tf.data.AUTOTUNE
+            parsed = stored.map(parse, num_parallel_calls=calls, deterministic=read.deterministic)
+        return parsed.apply(tf.data.experimental.assert_cardinality(stored.cardinality()))
 
 
 class TFRecordFormat(WritableFormat):
@@ -215,6 +156,10 @@ class TFRecordFormat(WritableFormat):
             "features.json": (json.dumps(features, indent=2) + "\n").encode(),
             "label.labels.txt": (labels + "\n").encode(),
         }
+
+    def stored_crc(self, record: StoredRecord) -> int:
+        """CRC-32C of the record's Example."""
+        return example_crc32c(record)
 
     def damages(self, path: Path, name: str, ledger: Ledger) -> Iterator[Damage]:
         """Records that differ, frames around whole records that differ, and bytes after the last frame."""

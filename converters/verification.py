@@ -1,0 +1,164 @@
+"""Is a dataset still what was written? Every file summed at the speed of the disk; what differs is named.
+
+A file is read once, in sequence, and compared with the manifest. Only where a sum differs are its records looked at
+one by one, to say which picture is hit.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dataio.converters.checksums import file_crc32c
+from dataio.converters.format import Damage, WritableFormat
+from dataio.converters.formats.example import StoredRecord
+from dataio.converters.imaging import ImageOptions, Rejected, decide
+from dataio.converters.ledger import Ledger
+from dataio.converters.manifest import FileEntry, Manifest, ShardEntry, SplitEntry
+from dataio.converters.names import printable
+from dataio.converters.registry import get_writable_format
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What `verify` found."""
+
+    files: int
+    """Files read."""
+    bytes: int
+    """Bytes read."""
+    records: int
+    """Records of the dataset."""
+    seconds: float
+    """Wall time."""
+    damages: tuple[Damage, ...]
+    """What differs; empty when the dataset is what was written."""
+
+
+#: Called with bytes done so far and bytes in all.
+Report = Callable[[int, int], None]
+
+
+def verify(path: Path, *, source: Path | None = None, report: Report = lambda done, total: None) -> Verified:
+    """Reads every byte of the dataset in `path` and compares it with what was written.
+
+    Args:
+        path: the dataset's folder.
+        source: also compare every record with the file that it was made from.
+        report: told about progress.
+
+    Raises:
+        DataNotFound: no dataset there.
+        DataDamaged: the manifest itself is damaged.
+    """
+    began = time.monotonic()
+    manifest = Manifest.open(path)
+    format_ = get_writable_format(manifest.format)
+    total = sum(entry.bytes for entry in manifest.all_files())
+    done = 0
+    damages: list[Damage] = []
+    for split in manifest.splits.values():
+        for shard in split.shards:
+            damages += _check_shard(path, format_, shard)
+            done += shard.file.bytes + shard.ledger.bytes
+            report(done, total)
+    for entry in manifest.files:
+        damages += file_damages(path, entry)
+        done += entry.bytes
+        report(done, total)
+    if source is not None:
+        broken = {damage.file for damage in damages}
+        for split in manifest.splits.values():
+            damages += _compare_with_source(path, format_, manifest, split, source, broken)
+    records = sum(split.records for split in manifest.splits.values())
+    return Verified(len(manifest.all_files()), total, records, time.monotonic() - began, tuple(damages))
+
+
+def file_damages(folder: Path, entry: FileEntry) -> list[Damage]:
+    """How a file differs from its entry, in one line; nothing when it does not."""
+    try:
+        crc, size = file_crc32c(folder / entry.name)
+    except OSError as problem:
+        return [
+            Damage(entry.name, None, "is missing" if isinstance(problem, FileNotFoundError) else str(problem.strerror))
+        ]
+    if size != entry.bytes:
+        return [Damage(entry.name, min(size, entry.bytes), f"has {size} bytes where {entry.bytes} were written")]
+    if f"{crc:08x}" != entry.crc32c:
+        return [Damage(entry.name, None, f"sums to {crc:08x} where {entry.crc32c} was written")]
+    return []
+
+
+def _check_shard(folder: Path, format_: WritableFormat, shard: ShardEntry) -> Iterator[Damage]:
+    ledger_damages = file_damages(folder, shard.ledger)
+    yield from ledger_damages
+    found = file_damages(folder, shard.file)
+    if not found:
+        return
+    path = folder / shard.file.name
+    if ledger_damages or not path.exists():
+        yield from found
+        return
+    # The sum says that something differs, the records say what; a cut or lengthened file is said as well.
+    closer = list(format_.damages(path, shard.file.name, Ledger.load(folder / shard.ledger.name)))
+    if path.stat().st_size != shard.file.bytes or not closer:
+        yield from found
+    yield from closer
+
+
+def _compare_with_source(
+    folder: Path, format_: WritableFormat, manifest: Manifest, split: SplitEntry, source: Path, broken: set[str]
+) -> Iterator[Damage]:
+    """Records whose source file, decided about anew, gives other bytes than were stored."""
+    options = ImageOptions(**manifest.options["image"])
+    root = os.fsencode(source.resolve())
+    for shard in split.shards:
+        if shard.ledger.name in broken:
+            continue
+        ledger = Ledger.load(folder / shard.ledger.name)
+        for position, row in enumerate(ledger.rows):
+            path = ledger.path(position)
+            what = _source_difference(format_, os.path.join(root, path), row, path, options)
+            if what:
+                yield Damage(shard.file.name, int(row["offset"]), what, position, path)
+
+
+def _source_difference(
+    format_: WritableFormat, file: bytes, row: np.void, path: bytes, options: ImageOptions
+) -> str | None:
+    try:
+        with open(file, "rb", buffering=0) as opened:
+            content = opened.read()
+    except OSError as problem:
+        return f"its source file cannot be read: {problem.strerror}"
+    picture = decide(content, options)
+    if isinstance(picture, Rejected):
+        return f"its source file is rejected now: {picture.reason}"
+    record = StoredRecord(
+        picture.image,
+        int(row["label"]),
+        path,
+        int(row["index"]),
+        picture.orientation,
+        picture.height,
+        picture.width,
+    )
+    if format_.stored_crc(record) != int(row["crc32c"]):
+        return "its source file holds something else now"
+    return None
+
+
+def describe(damage: Damage) -> str:
+    """One line about a damage: file, record, offset, what, and the source file."""
+    where = damage.file
+    if damage.record is not None:
+        where += f", record {damage.record}"
+    if damage.offset is not None:
+        where += f", byte {damage.offset}"
+    origin = f" (made from {printable(damage.source)})" if damage.source is not None else ""
+    return f"{where}: {damage.what}{origin}"

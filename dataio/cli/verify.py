@@ -1,0 +1,76 @@
+"""`dataio verify`: is a dataset still what was written?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+#: Differences that are printed one by one; `--json` has all of them.
+_MOST_LINES = 50
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(help=_HELP)(verify)
+
+
+_HELP = """Read every byte of a converted dataset and compare it with what was written.
+
+Names shard, record, offset and source file of whatever differs, and exits with 1 then."""
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="Folder of the dataset.", show_default=False)],
+    source: Annotated[
+        Path | None, typer.Option(metavar="SRC", help="Compare every record with the file it was made from, too.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only what differs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Verifies and prints what differs."""
+    from dataio.cli.transfer import TransferProgress
+    from dataio.converters.names import as_text
+    from dataio.converters.verification import describe
+    from dataio.converters.verification import verify as run
+
+    with TransferProgress("verifying", quiet=quiet) as live:
+        verified = run(path, source=source, report=live.show)
+    if as_json:
+        damages: list[dict[str, Any]] = [
+            {
+                "file": damage.file,
+                "record": damage.record,
+                "offset": damage.offset,
+                "what": damage.what,
+                "source": None if damage.source is None else as_text(damage.source),
+            }
+            for damage in verified.damages
+        ]
+        result = {
+            "path": str(path),
+            "ok": not damages,
+            "files": verified.files,
+            "bytes": verified.bytes,
+            "records": verified.records,
+            "seconds": verified.seconds,
+            "damages": damages,
+        }
+        typer.echo(json.dumps(result, indent=2))
+    else:
+        for damage in verified.damages[:_MOST_LINES]:
+            typer.echo(describe(damage))
+        if len(verified.damages) > _MOST_LINES:
+            typer.echo(f"… and {len(verified.damages) - _MOST_LINES} more")
+        if verified.damages:
+            typer.echo(f"{path}: {len(verified.damages)} differences; `dataio repair {path} --source SRC` mends them")
+        elif not quiet:
+            rate = verified.bytes / 1e6 / max(verified.seconds, 1e-9)
+            typer.echo(
+                f"{path}: {verified.records} records in {verified.files} files are what was written "
+                f"({verified.seconds:.2f} s, {rate:.0f} MB/s)"
+            )
+    if verified.damages:
+        raise typer.Exit(1)
