@@ -11,15 +11,13 @@ followed, loops end.
 from __future__ import annotations
 
 import os
-import stat
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dataio.converters.candidates import Candidates, CandidatesBuilder
-from dataio.converters.kinds import HEAD_BYTES, has_picture_suffix, picture_kind
 from dataio.converters.names import as_text, printable
+from dataio.converters.walking import Folder, Listing, Walk
 from dataio.errors import SourceError
 
 #: Top folders that are splits, when all of them are.
@@ -27,27 +25,6 @@ SPLIT_NAMES = frozenset({b"train", b"val", b"valid", b"validation", b"test"})
 
 #: The split of a folder that has none.
 ONLY_SPLIT = "train"
-
-#: What systems leave behind: macOS (.DS_Store, ._*, __MACOSX), Windows (Thumbs.db, desktop.ini, $RECYCLE.BIN,
-#: System Volume Information), Synology (@eaDir, #recycle), Jupyter, and ext4's lost+found. Lower case.
-_JUNK = frozenset(
-    {
-        b".ds_store",
-        b"thumbs.db",
-        b"ehthumbs.db",
-        b"desktop.ini",
-        b"__macosx",
-        b"@eadir",
-        b"#recycle",
-        b".ipynb_checkpoints",
-        b"$recycle.bin",
-        b"system volume information",
-        b"lost+found",
-    }
-)
-
-#: How often `progress` is called: once for this many entries.
-_PROGRESS_STEP = 1000
 
 EXPECTED_LAYOUT = "SRC/<class>/<pictures> or SRC/<split>/<class>/<pictures> with splits named train, val, test"
 
@@ -84,18 +61,12 @@ def scan_folder(root: Path, *, progress: Callable[[int], None] | None = None) ->
         layout found and
             the one expected.
     """
-    top = os.fsencode(root)
-    if not root.is_dir():
-        raise SourceError(f"{root}: {'is not a folder' if root.exists() else 'does not exist'}")
-    walk = _Walk(top, progress)
+    walk = Walk(root, progress)
     listing = walk.listing(b"")
-    named = {entry.name.lower() for entry in listing.folders}
-    split_folders = listing.folders if named and named <= SPLIT_NAMES else []
-    if len(named) < len(split_folders):
-        raise SourceError(f"{root}: two split folders differ in case only; rename one")
+    split_folders = splits_among(listing, root)
     notes: list[str] = []
     outside = _outside(listing, walk, b"", root, notes)
-    groups: list[tuple[str, bytes, _Listing]] = []
+    groups: list[tuple[str, bytes, Listing]] = []
     if split_folders:
         for entry in split_folders:
             inner = walk.listing(entry.name + b"/", entry)
@@ -109,7 +80,12 @@ def scan_folder(root: Path, *, progress: Callable[[int], None] | None = None) ->
     for split, prefix, inner in groups:
         builder = CandidatesBuilder(split)
         for entry in inner.folders:
-            walk.collect(prefix + entry.name + b"/", entry, labels[entry.name], builder)
+            below = prefix + entry.name + b"/"
+            for folder, (name, size, changed) in walk.files(below, walk.listing(below, entry)):
+                if walk.is_candidate(folder, name, size):
+                    builder.add(folder + name, labels[entry.name], size, changed)
+                else:
+                    walk.skipped["not_a_picture"] += 1
         splits[split] = builder.build()
     if not any(len(candidates) for candidates in splits.values()):
         raise SourceError(_nothing_found(root, outside, bool(split_folders), names))
@@ -121,133 +97,17 @@ def scan_folder(root: Path, *, progress: Callable[[int], None] | None = None) ->
     return Scan(root, class_names, splits, dict(sorted(walk.skipped.items())), tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    name: bytes
-    identity: tuple[int, int]
-    """(device, inode): what tells a loop."""
-    ancestors: tuple[tuple[int, int], ...]
+def splits_among(listing: Listing, root: Path) -> list[Folder]:
+    """The top folders when all of them are named as splits, else none."""
+    named = {entry.name.lower() for entry in listing.folders}
+    if not named or not named <= SPLIT_NAMES:
+        return []
+    if len(named) < len(listing.folders):
+        raise SourceError(f"{root}: two split folders differ in case only; rename one")
+    return listing.folders
 
 
-@dataclass(slots=True)
-class _Listing:
-    """One folder's entries, in the order in which their paths sort."""
-
-    files: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """(name, bytes, mtime_ns)"""
-    folders: list[_Folder] = field(default_factory=list)
-
-    def merged(self) -> Iterator[tuple[bytes, int, int] | _Folder]:
-        """Files and folders in bytewise order of the paths below: a folder sorts as its name with a slash."""
-        folders = iter(self.folders)
-        folder = next(folders, None)
-        for file in self.files:
-            while folder is not None and folder.name + b"/" < file[0]:
-                yield folder
-                folder = next(folders, None)
-            yield file
-        while folder is not None:
-            yield folder
-            folder = next(folders, None)
-
-
-class _Walk:
-    """The pass itself: lists folders, skips litter, counts."""
-
-    def __init__(self, top: bytes, progress: Callable[[int], None] | None) -> None:
-        self._top = top
-        self._progress = progress
-        self._seen = 0
-        self.skipped: Counter[str] = Counter()
-
-    def listing(self, prefix: bytes, folder: _Folder | None = None) -> _Listing:
-        """What the folder at `prefix` holds, litter left out."""
-        path = self._top + b"/" + prefix
-        if folder is None:
-            found = Path(os.fsdecode(path)).stat()
-            folder = _Folder(b"", (found.st_dev, found.st_ino), ())
-        chain = (*folder.ancestors, folder.identity)
-        listing = _Listing()
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    self._count()
-                    self._sort_out(entry, chain, listing)
-        except OSError as problem:
-            raise SourceError(f"cannot list the folder {printable(path)}: {problem.strerror}") from problem
-        listing.files.sort()
-        listing.folders.sort(key=lambda entry: entry.name + b"/")
-        return listing
-
-    def collect(self, prefix: bytes, folder: _Folder, label: int, builder: CandidatesBuilder) -> None:
-        """Adds the candidates below a class folder, in bytewise path order."""
-        # A stack instead of recursion: a hostile tree may be deeper than Python's stack.
-        stack = [(prefix, self.listing(prefix, folder).merged())]
-        while stack:
-            prefix, entries = stack[-1]
-            for entry in entries:
-                if isinstance(entry, _Folder):
-                    below = prefix + entry.name + b"/"
-                    stack.append((below, self.listing(below, entry).merged()))
-                    break
-                name, size, changed = entry
-                if self.is_candidate(prefix, name, size):
-                    builder.add(prefix + name, label, size, changed)
-                else:
-                    self.skipped["not_a_picture"] += 1
-            else:
-                stack.pop()
-
-    def is_candidate(self, prefix: bytes, name: bytes, size: int) -> bool:
-        """Whether a file looks like a picture by its suffix or, failing that, by its first bytes."""
-        if has_picture_suffix(name):
-            return True
-        if not size:
-            return False
-        try:
-            with open(self._top + b"/" + prefix + name, "rb", buffering=0) as file:
-                return picture_kind(file.read(HEAD_BYTES)) is not None
-        except OSError:
-            # Neither its name nor anything that can be read says that it is a picture.
-            return False
-
-    def _sort_out(self, entry: os.DirEntry[bytes], chain: tuple[tuple[int, int], ...], listing: _Listing) -> None:
-        name = entry.name
-        lower = name.lower()
-        if lower in _JUNK or lower.startswith(b"._"):
-            self.skipped["junk"] += 1
-            return
-        if name.startswith(b"."):
-            self.skipped["hidden"] += 1
-            return
-        try:
-            found = entry.stat()
-        except OSError:
-            # A link to nowhere, or a file that vanished. With a picture's name it becomes a candidate, so
-            # that the outcome names it as unreadable: a tree of broken links must not look like an empty one.
-            if has_picture_suffix(name):
-                listing.files.append((name, 0, 0))
-            else:
-                self.skipped["not_a_picture"] += 1
-            return
-        if stat.S_ISDIR(found.st_mode):
-            identity = (found.st_dev, found.st_ino)
-            if identity in chain:
-                self.skipped["link_loop"] += 1
-            else:
-                listing.folders.append(_Folder(name, identity, chain))
-        elif stat.S_ISREG(found.st_mode):
-            listing.files.append((name, found.st_size, found.st_mtime_ns))
-        else:
-            self.skipped["special"] += 1
-
-    def _count(self) -> None:
-        self._seen += 1
-        if self._progress is not None and self._seen % _PROGRESS_STEP == 0:
-            self._progress(self._seen)
-
-
-def _outside(listing: _Listing, walk: _Walk, prefix: bytes, folder: Path, notes: list[str]) -> int:
+def _outside(listing: Listing, walk: Walk, prefix: bytes, folder: Path, notes: list[str]) -> int:
     """Counts the pictures that lie beside class folders and belong to none."""
     pictures = [name for name, size, _ in listing.files if walk.is_candidate(prefix, name, size)]
     others = len(listing.files) - len(pictures)
