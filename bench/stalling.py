@@ -16,8 +16,9 @@ from dataio.bench.buffers import ready_batches
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.stats import is_steady
 from dataio.bench.step import Step
+from dataio.bench.stopping import LOOK_CONFIDENCE, StoppingRule
 from dataio.records import Record
-from dataio.stall import Stall, classify, estimate_stall
+from dataio.stall import Stall, estimate_stall
 
 Floats = npt.NDArray[np.float64]
 State = Callable[[Iterator[Any]], int | None]
@@ -26,15 +27,6 @@ State = Callable[[Iterator[Any]], int | None]
 #: often. Source: own measurement: reading adds 0.2 ms to a step when the thread has slept for 10 ms.
 STATE_SECONDS = 0.0002
 STATE_SHARE = 0.0075
-
-#: The window is narrow enough when its interval is at most this wide: two points to either side.
-NARROW_WIDTH = 0.04
-
-#: Counted steps in a window at least, and by how much it grows between two looks at the interval.
-#: Source: own simulation, `python -m tests.benchmarks.coverage`: with fewer steps or more looks, stopping at the first
-#: interval that looks good leaves out the truth more often than one time in ten.
-FEWEST_STEPS = 60
-WINDOW_GROWTH = 1.25
 
 #: Share of the budget that warming up may take; parts of that time whose rates are compared to see whether it rises.
 WARM_UP_SHARE = 0.25
@@ -97,9 +89,9 @@ class StallSamples(Record):
 
     @property
     def stall(self) -> Stall:
-        """The stall with its 95 % interval."""
+        """The stall with its interval, of which 95 % hold the truth although the window ends when it is narrow."""
         waits, steps, drained = _counted(self)
-        return estimate_stall(waits, steps, drained_batches=drained)
+        return estimate_stall(waits, steps, drained_batches=drained, confidence=LOOK_CONFIDENCE)
 
     @property
     def demand_images_per_second(self) -> float:
@@ -206,16 +198,13 @@ class _Loop:
 
     def fill_window(self) -> None:
         """Steps until the interval is narrow enough or the budget ends."""
-        look = FEWEST_STEPS
+        rule = StoppingRule()
         before = self._clock()
         while not self._narrow and (before < self._deadline or not self._waits):
             before = self._one(before)
-            if len(self._waits) >= look:
+            if rule.is_due(len(self._waits)):
                 samples = self.samples()
-                stall = samples.stall
-                enough = samples.counted_steps >= FEWEST_STEPS
-                self._narrow = enough and stall.width <= NARROW_WIDTH and classify(stall) != "inconclusive"
-                look = math.ceil(look * WINDOW_GROWTH)
+                self._narrow = rule.is_enough(samples.stall, samples.counted_steps)
                 before = self._clock()  # looking took time that no step waited or worked
 
     def _one(self, before: float) -> float:
