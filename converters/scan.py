@@ -58,8 +58,8 @@ def scan_folder(root: Path, *, progress: Callable[[int], None] | None = None) ->
 
     Raises:
         SourceError: no folder, one that cannot be listed, or no candidates in it; the message names the
-        layout found and
-            the one expected.
+        layout
+            found and the one expected.
     """
     walk = Walk(root, progress)
     listing = walk.listing(b"")
