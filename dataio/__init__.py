@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dataio._front import load_tuned, open
     from dataio.data import Data
+    from dataio.device import device_preprocessing
     from dataio.errors import DataioError
     from dataio.monitor import StarvationMonitor
     from dataio.pipeline import build
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Data", "DataioError", "Plan", "Recipe", "StarvationMonitor", "build", "load_tuned", "open"]
+__all__ = [
+    "Data",
+    "DataioError",
+    "Plan",
+    "Recipe",
+    "StarvationMonitor",
+    "build",
+    "device_preprocessing",
+    "load_tuned",
+    "open",
+]
 
 _HOMES = {
     "Data": "dataio.data",
@@ -27,6 +38,7 @@ _HOMES = {
     "Recipe": "dataio.recipe",
     "StarvationMonitor": "dataio.monitor",
     "build": "dataio.pipeline",
+    "device_preprocessing": "dataio.device",
     "load_tuned": "dataio._front",
     "open": "dataio._front",
 }
