@@ -1,4 +1,4 @@
-"""A folder of pictures in, a dataset out: whole and the same bytes every time, or an error that says what is missing."""
+"""A folder of pictures in, a dataset out: whole, the same bytes every time, or an error that names what is missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class ConversionOptions(Record):
     shuffle: bool = True
     """Store records in a random order, the same for the same seed; False stores them in path order."""
     shards: Annotated[int, Field(ge=1, le=99_999)] | None = None
-    """Shards a split; None makes shards of about 128 MiB. LMDB has one file a split and takes none."""
+    """Shards a split; None makes shards of about `unit_bytes`. LMDB has one file a split and takes none."""
+    unit_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Bytes of pictures that one shard holds, about; for LMDB one batch. None takes the format's: 128 and 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +146,8 @@ def convert(
             work.forget()
         with WorkerPool(count, quiet_seconds=quiet_seconds, ahead=3 if gathers else 1, sync=not gathers) as pool:
             scanned = scan(source)
-            planned = plan_units(
-                scanned,
-                options.image,
-                seed=options.seed,
-                shuffle=options.shuffle,
-                shards=None if gathers else options.shards,
-                unit_bytes=format_.unit_bytes,
-            )
-            settings = _settings(options, scanned, planned)
+            planned = plan(scanned, options, format_)
+            settings = _settings(options, scanned)
             written = resume(work, planned.worklists, settings)
             if not is_prepared(work.path):
                 _check_space(work, planned, written, format_, fresh)
@@ -186,6 +181,18 @@ def convert(
         manifest = publish(work.path, destination)
         work.remove()
     return Converted(manifest, time.monotonic() - began, resumed, scanned.warnings)
+
+
+def plan(scanned: Scan, options: ConversionOptions, format_: WritableFormat) -> Planned:
+    """The units of a conversion with these options."""
+    return plan_units(
+        scanned,
+        options.image,
+        seed=options.seed,
+        shuffle=options.shuffle,
+        shards=None if format_.gathers else options.shards,
+        unit_bytes=options.unit_bytes or format_.unit_bytes,
+    )
 
 
 def write_all(
@@ -223,17 +230,16 @@ def _check_bad(run: Run, max_bad: float | None) -> None:
     rejected = sum(result.rejected for result in run.done.values())
     if max_bad is not None and rejected > max_bad * run.planned.candidates:
         raise LimitExceeded(
-            f"{rejected} of {run.planned.candidates} files were rejected, more than --max-bad {max_bad:.3%} allows; nothing "
-            "was published. Finished work is kept: run again with a higher limit to go on"
+            f"{rejected} of {run.planned.candidates} files were rejected, more than --max-bad {max_bad:.3%} allows; "
+            "nothing was published. Finished work is kept: run again with a higher limit to go on"
         )
 
 
-def _settings(options: ConversionOptions, scanned: Scan, planned: Planned) -> dict[str, Any]:
+def _settings(options: ConversionOptions, scanned: Scan) -> dict[str, Any]:
     return {
         "tool": f"dataio {__version__}",
         "options": options.model_dump(mode="json"),
         "class_names": list(scanned.class_names),
-        "units": len(planned.units),
     }
 
 
@@ -274,6 +280,6 @@ def _check_space(
             if fresh and not any(work.path.parent.iterdir()):
                 work.path.parent.rmdir()
         raise DestinationError(
-            f"{work.path.parent}: about {needed / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free; make room, or "
-            "store smaller pictures (--encoding jpeg --short-side 256)"
+            f"{work.path.parent}: about {needed / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free; make room, "
+            "or store smaller pictures (--encoding jpeg --short-side 256)"
         )

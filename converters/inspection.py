@@ -1,4 +1,4 @@
-"""What lies at a path, told in a moment: format, splits, classes, sizes of pictures, and problems that show at a glance.
+"""What lies at a path, told in a moment: format, splits, classes, sizes of pictures, and problems seen at a glance.
 
 Nothing here imports TensorFlow or reads much: descriptions and ledgers of datasets, and for plain folders as much as a
 fraction of a second allows. What was only sampled says so. `verification.verify` is the thorough check.
@@ -117,8 +117,8 @@ def _inspect_converted(path: Path, manifest: Manifest) -> Inspection:
         shards += split.shards
         if split.rejected:
             problems.append(
-                f"split {name}: {split.rejected} of {split.seen} files were rejected when it was converted; outcomes.jsonl "
-                "names them"
+                f"split {name}: {split.rejected} of {split.seen} files were rejected when it was converted; "
+                "outcomes.jsonl names them"
             )
         empty = sum(not entry.records for entry in split.classes)
         if empty:

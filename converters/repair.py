@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataio.converters.assembly import assemble, source_entry
-from dataio.converters.conversion import ConversionOptions, Progress, Run, write_all
+from dataio.converters.conversion import ConversionOptions, Progress, Run, plan, write_all
 from dataio.converters.format import Damage
 from dataio.converters.gathering import Gathering
 from dataio.converters.manifest import OUTCOMES, FileEntry, Manifest
-from dataio.converters.planning import Planned, plan_units
+from dataio.converters.planning import Planned
 from dataio.converters.registry import get_writable_format
 from dataio.converters.scan import Scan, scan_folder
 from dataio.converters.verification import file_damages, verify
@@ -80,18 +80,11 @@ def repair(
         WorkerPool(count, ahead=3 if format_.gathers else 1, sync=not format_.gathers) as pool,
     ):
         scanned = scan(source)
-        planned = plan_units(
-            scanned,
-            options.image,
-            seed=options.seed,
-            shuffle=options.shuffle,
-            shards=None if format_.gathers else options.shards,
-            unit_bytes=format_.unit_bytes,
-        )
+        planned = plan(scanned, options, format_)
         if source_entry(planned, scanned).sha256 != manifest.source.sha256:
             raise SourceChanged(
-                f"{source}: is not the source of {path}: {planned.candidates} files of {planned.source_bytes} bytes where "
-                f"{manifest.source.files} of {manifest.source.bytes} were converted, or other names or classes"
+                f"{source}: is not the source of {path}: {planned.candidates} files of {planned.source_bytes} bytes "
+                f"where {manifest.source.files} of {manifest.source.bytes} were converted, or other names or classes"
             )
         units = _units_to_write(planned, manifest, broken)
         todo = Planned(planned.worklists, units, planned.source_bytes, planned.store_bytes)
@@ -115,7 +108,7 @@ def repair(
 
 
 def _units_to_write(planned: Planned, manifest: Manifest, broken: set[str]) -> tuple[Unit, ...]:
-    """The units of broken shards; all of them where the list of outcomes is broken, since every file has its say in it."""
+    """The units of broken shards; all where the list of outcomes is broken: every file has its say in it."""
     wanted: set[tuple[str, int | None]] = set()
     for name, split in manifest.splits.items():
         for shard in split.shards:
@@ -185,6 +178,6 @@ def _check(work: Path, content: str, entry: FileEntry, name: str) -> None:
     found = file_damages(work, entry.replace(name=content))
     if found:
         raise DataDamaged(
-            f"{name}: written anew it is not what it was ({found[0].what}); the source was edited, or another version of a "
-            "picture library makes other pictures. Nothing was replaced; convert again with --overwrite"
+            f"{name}: written anew it is not what it was ({found[0].what}); the source was edited, or another "
+            "version of a picture library makes other pictures. Nothing was replaced; convert again with --overwrite"
         )

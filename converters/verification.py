@@ -123,7 +123,7 @@ def _compare_with_source(
         ledger = Ledger.load(folder / shard.ledger.name)
         for position, row in enumerate(ledger.rows):
             path = ledger.path(position)
-            what = _source_difference(format_, os.path.join(root, path), row, path, options)
+            what = _source_difference(format_, root + b"/" + path, row, path, options)
             if what:
                 yield Damage(shard.file.name, int(row["offset"]), what, position, path)
 

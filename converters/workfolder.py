@@ -103,7 +103,7 @@ class WorkFolder:
 def resume(
     work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]
 ) -> dict[tuple[str, int], UnitResult]:
-    """What an earlier run with the same settings over the same source wrote, by unit; begins a journal if there is none.
+    """What an earlier run with the same settings and source wrote, by unit; begins a journal if none is there.
 
     Args:
         work: the locked folder.

@@ -12,13 +12,15 @@ mapped. Contiguous and unfiltered: a picture is one read at a known place, and r
 tf.data.FixedLengthRecordDataset. No attribute holds class names, because attributes end at 64 KiB.
 
 Pictures are streamed to the place in the file where HDF5 will look for them, before HDF5 has written anything: the
-first dataset of a new file starts behind the root group, wherever its size ends. The structure is made last, in a
-sparse file of its own, when all sizes are known, and laid around the pictures. So nothing is held in memory,
-nothing is written twice, and a killed run leaves no HDF5 file that looks whole.
+first dataset of a new file starts behind the root group, wherever its size ends. The structure is made last, in
+memory, when all sizes are known, and laid around the pictures. So no picture is held in memory or written twice, a
+killed run leaves no HDF5 file that looks whole, and HDF5's library, which cannot bear a full disk, never writes to one.
 """
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -69,16 +71,10 @@ class HDF5Writer(ShardWriter):
 
     def finish(self) -> Finished:
         """Lays HDF5's structure around the pictures."""
-        structure = self._path.with_name(self._path.name + ".structure")
-        try:
-            blob_bytes = self._ends[-1]
-            self._make_structure(structure)
-            with open(structure, "rb") as file:
-                head = file.read(self._start)
-                file.seek(self._start + blob_bytes)
-                tail = file.read()
-        finally:
-            structure.unlink(missing_ok=True)
+        blob_bytes = self._ends[-1]
+        structure = _Surroundings(self._start, self._start + blob_bytes)
+        self._make_structure(structure)
+        head, tail = bytes(structure.head), bytes(structure.tail)
         self._file.overwrite(0, head)
         self._file.overwrite(self._start + blob_bytes, tail)
         crc = join_crc32c(join_crc32c(crc32c(head), self._file.crc, blob_bytes), crc32c(tail), len(tail))
@@ -88,13 +84,13 @@ class HDF5Writer(ShardWriter):
         """Removes the file."""
         self._file.abandon()
 
-    def _make_structure(self, path: Path) -> None:
+    def _make_structure(self, target: _Surroundings) -> None:
         import h5py
 
         records = len(self._numbers)
         shape = (self._ends[-1],) if self._raw is None else (records, *self._raw, 3)
         numbers = np.array(self._numbers, np.int64).reshape(records, len(_NUMBERS))
-        with _new_file(path) as file:
+        with _new_file(target) as file:
             start = _contiguous(file, shape)
             if start != self._start:
                 raise RuntimeError(
@@ -111,11 +107,80 @@ class HDF5Writer(ShardWriter):
             file.create_dataset("class_names", data=names, dtype=h5py.string_dtype("utf-8"), track_times=False)
 
 
-def _new_file(path: Path, **driver: Any) -> Any:
+class _Surroundings(io.RawIOBase):
+    """A file in memory but for one stretch in the middle, where nothing is written."""
+
+    def __init__(self, gap_start: int, gap_end: int) -> None:
+        super().__init__()
+        self.head = bytearray(gap_start)
+        """What lies before the gap."""
+        self.tail = bytearray()
+        """What lies behind the gap."""
+        self._gap_end = gap_end
+        self._position = 0
+        self._size = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing to do: everything is in memory."""
+
+    def tell(self) -> int:
+        return self._position
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._size = self._position if size is None else size
+        length = max(0, size - self._gap_end)
+        self.tail[length:] = bytes(max(0, length - len(self.tail)))
+        return size
+
+    def write(self, content: Any) -> int:
+        piece = bytes(content)
+        part, start = self._part(len(piece))
+        if len(part) < start:
+            part.extend(bytes(start - len(part)))
+        part[start : start + len(piece)] = piece
+        self._position += len(piece)
+        self._size = max(self._size, self._position)
+        return len(piece)
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        if len(self.head) <= self._position < self._gap_end:
+            piece = b""  # HDF5 looks for the head of an older file at powers of two
+        else:
+            part, start = self._part(len(view))
+            piece = bytes(part[start : start + len(view)])
+        view[:] = piece.ljust(len(view), b"\0")
+        self._position += len(view)
+        return len(view)
+
+    def _part(self, size: int) -> tuple[bytearray, int]:
+        """The side of the gap where `size` bytes at the position lie, and where in it."""
+        if self._position + size <= len(self.head):
+            return self.head, self._position
+        if self._position >= self._gap_end:
+            return self.tail, self._position - self._gap_end
+        raise RuntimeError(f"HDF5 touched {size} bytes at {self._position}, among the pictures")
+
+
+def _new_file(target: _Surroundings) -> Any:
     import h5py
 
     # The oldest form that holds what we need: every HDF5 since 1.8 reads it.
-    return h5py.File(path, "w", libver=("earliest", "v108"), **driver)
+    return h5py.File(target, "w", libver=("earliest", "v108"))
 
 
 def _contiguous(file: Any, shape: tuple[int, ...]) -> int:
@@ -138,7 +203,7 @@ def _array(file: Any, name: str, values: npt.NDArray[Any]) -> None:
 @cache
 def _first_dataset_offset() -> int:
     """Where the first dataset of a new file begins, asked of this HDF5."""
-    with _new_file(Path("probe"), driver="core", backing_store=False) as file:
+    with _new_file(_Surroundings(1 << 16, 1 << 16)) as file:
         return _contiguous(file, (1,))
 
 

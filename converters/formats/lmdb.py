@@ -98,7 +98,10 @@ class LMDBStore(Store):
                     with environment.begin(write=True) as transaction, open(unit, "rb") as file:
                         self._put(transaction, file.fileno(), ledger)
                     break
-                except lmdb.MapFullError:
+                except lmdb.Error as problem:
+                    if not isinstance(problem, lmdb.MapFullError):
+                        # A full disk is an EIO to LMDB, because only a part of a write was done.
+                        raise OSError(f"LMDB cannot write: {problem}") from None
                     # Doubling would leave the size of the map to chance no more than this does, and a fixed rule
                     # gives the same bytes in the header every time.
                     self._map_bytes = _whole_pages(self._map_bytes * 3 // 2 + unit.stat().st_size)

@@ -63,8 +63,8 @@ def _print(found: Inspection) -> None:
     pictures = found.pictures
     if pictures is not None and pictures.height and pictures.width and pictures.bytes:
         typer.echo(
-            f"  pictures (smallest, median, largest): height {_three(pictures.height)}, width {_three(pictures.width)} px, "
-            f"{_three(pictures.bytes)} bytes"
+            f"  pictures (smallest, median, largest): height {_three(pictures.height)}, width {_three(pictures.width)} "
+            f"px, {_three(pictures.bytes)} bytes"
         )
         if pictures.progressive is not None and pictures.gray is not None:
             typer.echo(f"  {pictures.progressive:.0%} progressive, {pictures.gray:.0%} gray, of {pictures.headers}")
