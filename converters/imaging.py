@@ -90,7 +90,7 @@ def _decide_jpeg(content: bytes, header: JpegHeader, options: ImageOptions) -> P
             return _remade(content, "jpeg", header, options)
         from dataio.converters.pixels import decoding_problem
 
-        problem = decoding_problem(content)
+        problem = decoding_problem(content, header)
         if problem:
             return Rejected("corrupt", f"{problem} ({header.doubt})" if header.doubt else problem)
     return Picture(content, header.orientation, header.height, header.width, None)

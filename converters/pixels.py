@@ -11,7 +11,7 @@ from PIL import Image, JpegImagePlugin, features
 from dataio.converters.kinds import Kind
 from dataio.converters.picture import ImageOptions, Picture, Rejected, size_problem
 from dataio.converters.shrinking import Cut, cut_for, scaled_decoding, shrunk
-from dataio.jpeg import JpegHeader, exif_orientation
+from dataio.jpeg import JpegHeader, exif_orientation, without_exif
 
 #: Quality of JPEGs made from other pictures at full size, with colour at full resolution: a photograph's
 #: pixels then change by about 1 level on average, and text keeps its edges.
@@ -44,13 +44,13 @@ class _Refused(Exception):
         self.rejected = rejected
 
 
-def decoding_problem(content: bytes) -> str | None:
+def decoding_problem(content: bytes, header: JpegHeader) -> str | None:
     """What a decoder says about a JPEG that it cannot read to its end; None when it can.
 
     Every entropy-coded bit is read, at an eighth of the size where that saves work and memory.
     """
     try:
-        image = JpegImagePlugin.JpegImageFile(io.BytesIO(content))
+        image = JpegImagePlugin.JpegImageFile(io.BytesIO(without_exif(content, header)))
         image.draft(image.mode, (max(1, image.width // 8), max(1, image.height // 8)))
         image.load()
     except MemoryError:
@@ -70,7 +70,9 @@ def remake(content: bytes, kind: Kind, header: JpegHeader | None, options: Image
         options: what is wanted.
     """
     try:
-        image = _opened(content, kind, options.max_pixels)
+        # Pillow parses EXIF blocks while it opens a file, warns about broken ones, and is not to be asked:
+        # the orientation comes from our own reading.
+        image = _opened(without_exif(content, header) if header else content, kind, options.max_pixels)
         extent: tuple[float, float] | None = None
         cut: Cut | None = None
         if header is not None and isinstance(image, JpegImagePlugin.JpegImageFile):

@@ -71,6 +71,8 @@ class JpegHeader:
     """Colour transform of the Adobe marker: 0 none, 1 YCbCr, 2 YCCK; None without the marker."""
     scan_offset: int
     """Position of the first entropy-coded byte."""
+    exif_blocks: tuple[tuple[int, int], ...]
+    """(first, end) byte of every EXIF segment, marker included."""
     has_icc_profile: bool
     """Whether a colour profile is embedded."""
     ends: bool
@@ -119,6 +121,7 @@ def read_header(content: bytes) -> JpegHeader:
     height = width = components = precision = frame = 0
     orientation = 1
     oriented = has_icc = has_huffman = has_quantisation = False
+    exif_blocks: tuple[tuple[int, int], ...] = ()
     adobe: int | None = None
     doubt: str | None = None
     position, size = 2, len(content)
@@ -179,10 +182,12 @@ def read_header(content: bytes) -> JpegHeader:
         elif marker == _DQT:
             has_quantisation = True
         elif marker == _APP1:
-            if not oriented and content[start : start + 6] == b"Exif\0\0":
-                found = exif_orientation(content[start + 6 : end])
-                if found is not None:
-                    orientation, oriented = found, True
+            if content[start : start + 6] == b"Exif\0\0":
+                exif_blocks += ((position, end),)
+                if not oriented:
+                    found = exif_orientation(content[start + 6 : end])
+                    if found is not None:
+                        orientation, oriented = found, True
         elif marker == _APP2:
             has_icc = has_icc or content[start : start + 12] == b"ICC_PROFILE\0"
         elif marker == _APP14 and end - start >= 12 and content[start : start + 5] == b"Adobe":
@@ -201,10 +206,21 @@ def read_header(content: bytes) -> JpegHeader:
         orientation=orientation,
         adobe_transform=adobe,
         scan_offset=end,
+        exif_blocks=exif_blocks,
         has_icc_profile=has_icc,
         ends=ends,
         doubt=doubt,
     )
+
+
+def without_exif(content: bytes, header: JpegHeader) -> bytes:
+    """The file without its EXIF segments: the same pixels, and nothing for a decoder's EXIF parser to stumble
+    over."""
+    pieces, start = [], 0
+    for first, end in header.exif_blocks:
+        pieces.append(content[start:first])
+        start = end
+    return b"".join([*pieces, content[start:]]) if pieces else content
 
 
 def least_scan_bytes(height: int, width: int) -> int:

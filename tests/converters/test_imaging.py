@@ -177,6 +177,12 @@ def test_options_that_contradict_each_other_are_refused(options: dict[str, Any])
         ImageOptions(**options)
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_file_makes_pillow_warn(odd_file: Any) -> None:
+    for options in (ImageOptions(validation="decode"), ImageOptions(encoding="raw", size=(8, 8))):
+        decide(odd_file.content, options)
+
+
 def test_what_is_told_from_beginning_and_end_is_what_the_whole_file_says(odd_file: Any) -> None:
     content = odd_file.content
     for options in (ImageOptions(), ImageOptions(exif_orientation="apply"), ImageOptions(max_pixels=3000)):

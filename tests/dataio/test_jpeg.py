@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from dataio.jpeg import JpegError, JpegHeader, exif_orientation, least_scan_bytes, read_header
+from dataio.jpeg import JpegError, JpegHeader, exif_orientation, least_scan_bytes, read_header, without_exif
 
 
 def jpeg(height: int = 40, width: int = 60, mode: str = "RGB", **options: object) -> bytes:
@@ -97,6 +97,15 @@ def test_the_first_exif_block_with_an_orientation_counts() -> None:
     content = jpeg()
     blocks = [tiff("<", 0x010F, 3, b""), tiff("<", 0x0112, 3, b"\6"), tiff("<", 0x0112, 3, b"\3")]
     assert read_header(content[:2] + b"".join(exif_segment(block) for block in blocks) + content[2:]).orientation == 6
+
+
+def test_exif_blocks_can_be_left_out_and_nothing_else_with_them() -> None:
+    content = jpeg()
+    block = exif_segment(tiff("<", 0x0112, 3, b"\6"))
+    assert read_header(content).exif_blocks == ()
+    assert without_exif(content, read_header(content)) is content
+    for with_blocks in (content[:2] + block + content[2:], content[:2] + block + content[2:20] + block + content[20:]):
+        assert without_exif(with_blocks, read_header(with_blocks)) == content
 
 
 @pytest.mark.parametrize(
