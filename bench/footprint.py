@@ -1,0 +1,87 @@
+"""Memory that a plan will take, predicted before anything of it is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dataio.bench.predicting import calls_at_once
+from dataio.data import Data
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+
+#: Share of the free memory that a pipeline may take. The rest is for the model, its batches and the page cache.
+MEMORY_SHARE = 0.8
+
+#: Bytes that a cached record takes beside its image: six tensors and the vector that holds them.
+#: Source: own measurement, tests/benchmarks/prediction.py.
+RECORD_BYTES = 1500
+
+#: Batches that an automatic prefetch is taken to hold. AUTOTUNE starts at 1 to 2 and grows the buffer while the
+#: consumer waits; a consumer that is slower than the pipeline lets it grow no further.
+AUTO_PREFETCH = 4
+
+#: Bytes of a picture while it is decoded, resized and copied, beyond the record: 500 x 375 in three channels, twice.
+PICTURE_BYTES = 1_200_000
+
+#: Records that a reader of blocks holds. Source: dataio.converters.blocks.
+BLOCK_RECORDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes that a pipeline keeps in memory, by what for."""
+
+    cache_bytes: int
+    """Records kept after the first epoch."""
+    shuffle_bytes: int
+    """Records waiting to be drawn."""
+    batch_bytes: int
+    """Finished batches, and those in the making."""
+    work_bytes: int
+    """Records being read and pictures being decoded."""
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+        return self.cache_bytes + self.shuffle_bytes + self.batch_bytes + self.work_bytes
+
+
+def predict_footprint(data: Data, recipe: Recipe, plan: Plan, *, split: str, cores: int) -> Footprint:
+    """What `plan` will hold for the whole split, whatever part of it is measured.
+
+    Args:
+        data: the dataset.
+        recipe: what a batch is.
+        plan: the plan.
+        split: name of the split.
+        cores: cores that the process may use.
+    """
+    found = data.split(split)
+    record = found.bytes / max(1, found.records)
+    shuffled = recipe.shuffle and plan.cache == "none" and not data.random_access
+    calls = calls_at_once(plan, cores)
+    prefetch = plan.prefetch if plan.prefetch != "auto" else AUTO_PREFETCH if plan.autotune else 0
+    # One batch is with the consumer, one is being filled; the opencv kernel fills one a call.
+    making = plan.num_parallel_calls if isinstance(plan.num_parallel_calls, int) else calls
+    batches = prefetch + 1 + (making if plan.kernel == "opencv" else 1)
+    collected = making * recipe.batch_size if plan.kernel == "opencv" else 0
+    readers = cores if plan.cycle_length == "auto" else plan.cycle_length
+    block = BLOCK_RECORDS if plan.block_length == "auto" else plan.block_length
+    return Footprint(
+        cache_bytes=round(found.records * (record + RECORD_BYTES)) if plan.cache == "memory" else 0,
+        shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (record + RECORD_BYTES)) if shuffled else 0,
+        batch_bytes=batches * recipe.batch_bytes,
+        work_bytes=round((readers * block + 2 * collected) * record + making * PICTURE_BYTES),
+    )
+
+
+def refusal(footprint: Footprint, *, free_bytes: int) -> str | None:
+    """Why a plan is not tried on this machine, or None: what does not fit would be killed, not slow."""
+    limit = MEMORY_SHARE * free_bytes
+    if footprint.total_bytes <= limit:
+        return None
+    most = "keeping the split in memory" if footprint.cache_bytes > footprint.total_bytes / 2 else "its buffers"
+    return (
+        f"needs {footprint.total_bytes / 1e9:.1f} GB, most of it for {most}; "
+        f"{MEMORY_SHARE:.0%} of the {free_bytes / 1e9:.1f} GB that are free is the limit"
+    )

@@ -1,0 +1,174 @@
+"""Images/s of plans that were not run, from one serial calibration and a few measured plans.
+
+A pipeline is as fast as the slower of two things: what one thread does for all calls (reading, collecting), and what
+the calls do side by side:
+
+    rate = min(1 / upstream, efficiency(calls) * min(calls, threads, cores) / work)
+
+`work` is the clock time of one picture in a serial run: the operators' own time and what dispatching them costs. It is
+measured once for TensorFlow's kernels. A kernel in Python needs one measured run of its own: how much of it holds the
+interpreter's lock is in no model. `efficiency` is learned from the plans that were measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dataio.bench.costs import Costs
+from dataio.plan import Plan
+from dataio.stall import Interval
+
+#: Seconds per image that a record costs once it is cached in memory. Source: own measurement, 2 to 4 us.
+CACHED_SECONDS = 3e-6
+
+#: Efficiency of parallel calls before anything was learned: (TensorFlow's kernels, Python kernels).
+#: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.
+UNLEARNED_EFFICIENCY = {"tensorflow": 1.0, "opencv": 0.9}
+
+#: What a prediction rests on, the best first.
+Basis = Literal["same calls", "same kernel", "calibration", "other kernel"]
+
+#: Half of the 95 % interval as a share of the prediction, by what it rests on.
+#: Source: own measurement, tests/benchmarks/prediction.py: 95th percentiles of the error.
+SPREAD: dict[Basis, float] = {
+    "same calls": 0.15,
+    "same kernel": 0.20,
+    "calibration": 0.25,
+    "other kernel": 0.60,
+}
+
+Family = tuple[str, bool]
+
+
+def family(plan: Plan) -> Family:
+    """(kernel, fused_decode_and_crop): plans of one family do the same work per picture."""
+    return plan.kernel, plan.fused_decode_and_crop
+
+
+def calls_at_once(plan: Plan, cores: int) -> int:
+    """Pictures (or batches, with kernel `opencv`) that the plan works on at once, at most the cores."""
+    calls = plan.num_parallel_calls
+    if calls == "auto":
+        calls = cores if plan.autotune else 1
+    threads = cores if plan.threads == "auto" else plan.threads
+    return max(1, min(calls, threads, cores))
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    plan: Plan
+    images_per_second: float
+
+
+@dataclass
+class Predictor:
+    """Learns from calibrations and measured plans on one dataset with one recipe; predicts the others."""
+
+    cores: int
+    """Cores that the process may use."""
+    calibrations: dict[Family, Costs] = field(default_factory=dict)
+    """Costs of serial, uncached runs, by family; one is enough."""
+    _points: list[_Point] = field(default_factory=list)
+
+    def calibrate(self, plan: Plan, costs: Costs) -> None:
+        """Takes in what `measure_costs` found for `plan`, which must not cache."""
+        self.calibrations[family(plan)] = costs
+
+    def learn(self, plan: Plan, images_per_second: float) -> None:
+        """Takes in a measured plan."""
+        self._points.append(_Point(plan, images_per_second))
+
+    def predict(self, plan: Plan) -> Interval:
+        """images/s of `plan`, with the interval that holds the truth in 95 % of the cases.
+
+        Raises:
+            ValueError: nothing was calibrated, or nothing known tells anything about the plan's kernel.
+        """
+        work, basis = self._work(plan)
+        rate = self._rate(plan, work, self._efficiency(plan, work))
+        if basis == "same kernel" and any(self._alike(point.plan, plan) for point in self._points):
+            basis = "same calls"
+        spread = SPREAD[basis]
+        return Interval(value=rate, low=rate * (1 - spread), high=rate * (1 + spread))
+
+    def work_seconds(self, plan: Plan) -> float:
+        """Processor seconds a picture costs under `plan`, cache included: the demand it puts on the cores."""
+        work, _ = self._work(plan)
+        return work - self._saved(plan)
+
+    def upstream_seconds(self, plan: Plan) -> float:
+        """Seconds a picture that one thread spends for all calls: reading and collecting."""
+        costs = self._any_costs()
+        boxes = costs.seconds("collect") if plan.kernel == "opencv" else costs.seconds("boxes")
+        if plan.kernel == "opencv" and not boxes:
+            boxes = costs.seconds("boxes") / 2  # collecting alone, without drawing and splitting again
+        if plan.cache != "none":
+            return CACHED_SECONDS + boxes
+        readers = self.cores if plan.cycle_length == "auto" else min(plan.cycle_length, self.cores)
+        return costs.seconds("read", "parse", "cache") / max(1, readers) + boxes
+
+    def _saved(self, plan: Plan) -> float:
+        if plan.cache == "none":
+            return 0.0
+        return max(0.0, self._any_costs().seconds("read", "parse", "cache") - CACHED_SECONDS)
+
+    def _rate(self, plan: Plan, work: float, efficiency: float) -> float:
+        calls = calls_at_once(plan, self.cores)
+        upstream = self.upstream_seconds(plan)
+        work -= self._saved(plan)
+        if calls == 1 and plan.num_parallel_calls == 1:
+            # One thread for pictures; a reader of its own (cycle_length above 1) works beside it.
+            beside = plan.cycle_length != 1 and plan.cache == "none"
+            serial = work - self._any_costs().seconds("read", "parse") if beside else work
+            return efficiency / max(serial, upstream)
+        return min(1 / upstream, efficiency * calls / work)
+
+    def _work(self, plan: Plan) -> tuple[float, Basis]:
+        """Clock seconds a picture of a serial, uncached run of the plan's family, and what that rests on."""
+        wanted = family(plan)
+        if wanted in self.calibrations:
+            known = any(family(point.plan) == wanted for point in self._points)
+            return self.calibrations[wanted].seconds_per_image, "same kernel" if known else "calibration"
+        measured = [self._work_of(point) for point in self._points if family(point.plan) == wanted]
+        if measured:
+            return sorted(measured)[len(measured) // 2], "same kernel"
+        costs = self._any_costs()
+        return costs.seconds_per_image, "other kernel"
+
+    def _work_of(self, point: _Point) -> float:
+        """The serial work that explains a measured rate with the efficiency assumed before learning."""
+        efficiency = UNLEARNED_EFFICIENCY[point.plan.kernel]
+        calls = calls_at_once(point.plan, self.cores)
+        return efficiency * calls / point.images_per_second + self._saved(point.plan)
+
+    def _efficiency(self, plan: Plan, work: float) -> float:
+        """Learned from measured plans of the same kernel that have as many calls at once; else of any calls."""
+        calls = calls_at_once(plan, self.cores)
+        same_kernel = [point for point in self._points if point.plan.kernel == plan.kernel]
+        for points in (
+            [point for point in same_kernel if self._alike(point.plan, plan)],
+            [point for point in same_kernel if family(point.plan) == family(plan) and self._calls(point) == calls],
+            [point for point in same_kernel if self._calls(point) == calls],
+        ):
+            if points:
+                found = sorted(
+                    point.images_per_second / self._rate(point.plan, self._base(point), 1.0) for point in points
+                )
+                return found[len(found) // 2]
+        return UNLEARNED_EFFICIENCY[plan.kernel] if calls > 1 else 1.0
+
+    def _base(self, point: _Point) -> float:
+        return self._work(point.plan)[0]
+
+    def _calls(self, point: _Point) -> int:
+        return calls_at_once(point.plan, self.cores)
+
+    def _alike(self, one: Plan, other: Plan) -> bool:
+        """Whether two plans of one family ask for the same number of calls, so that one tells about the other."""
+        return family(one) == family(other) and one.num_parallel_calls == other.num_parallel_calls
+
+    def _any_costs(self) -> Costs:
+        if not self.calibrations:
+            raise ValueError("a prediction needs one calibration: call calibrate() with what measure_costs found")
+        return next(iter(self.calibrations.values()))
