@@ -46,7 +46,7 @@ def test_the_wheel_holds_every_module_under_dataio_and_nothing_beside_it(wheel: 
             ["git", "ls-files", folder], cwd=ROOT, capture_output=True, check=True, text=True
         ).stdout.split()
         for name in tracked:
-            if (ROOT / name).is_file() and name.endswith((".py", ".html", ".css")):
+            if (ROOT / name).is_file() and name.endswith((".py", ".html", ".css", ".jinja")):
                 expected.add(f"{package}/{Path(name).relative_to(folder)}")
     assert expected <= set(names)
 

@@ -35,6 +35,7 @@ def make_app() -> typer.Typer:
         help="Feed GPUs from JPEGs: convert folders, measure whether the GPU starves, and hand over the tuned pipeline.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: rich's boxes leave a third of 80 columns to the text
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
