@@ -74,6 +74,17 @@ class Run(Record):
     """Whether this is the plan that tuned.json holds; true of exactly one run."""
 
 
+class Skipped(Record):
+    """A plan that was not run because its prediction ruled it out."""
+
+    name: str
+    """What it would have been called."""
+    data: str
+    """The dataset's name."""
+    predicted: Prediction
+    """What it was expected to supply."""
+
+
 class Refused(Record):
     """A plan that was not run."""
 
@@ -219,6 +230,8 @@ class Results(Record):
     """Judgement of the `autotune` baseline on the same data; None without a step."""
     loops: tuple[Loop, ...] = ()
     """The loops that the verdicts rest on, `autotune` first."""
+    skipped: tuple[Skipped, ...] = ()
+    """Plans that were not worth running, by their prediction."""
     refused: tuple[Refused, ...] = ()
     """Plans that were asked for and not run, because they cannot work here."""
     noise: NotNegative
@@ -226,7 +239,8 @@ class Results(Record):
     bounds: tuple[Bound, ...] = ()
     """What hardware allows for the chosen run's data."""
     costs: tuple[StageCost, ...] = ()
-    """Cost by stage of the `autotune` baseline's operators on the chosen run's data."""
+    """Processor time by stage for the way in which the plan chosen makes pictures, in the order in which a picture
+    passes the stages; measured serially."""
     remedies: tuple[Remedy, ...] = ()
     """What could be done beyond the plan, best first."""
     forecasts: tuple[Forecast, ...] = ()

@@ -1,49 +1,67 @@
-"""A whole bench run: measure the plans, choose one, run the step on it, judge, and put everything into one record."""
+"""A whole bench run: measure plans, choose one, run the step on it, judge, and put everything into one record."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dataio.bench.baselines import baseline_plans
-
 from dataio.bench.choosing import Candidate, choose
 from dataio.bench.cold import measure_cold
+from dataio.bench.costs import measure_costs
+from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.grid import Sweep, grid_plans
 from dataio.bench.judging import Verdict, judge
 from dataio.bench.machine import describe_machine, versions
-from dataio.bench.measuring import Progress, SupplySamples, measure_stall, measure_supply
-from dataio.bench.results import Dataset, Loop, Rate, Refused, Results, Run, StepDescription
+from dataio.bench.measuring import Progress, StallSamples, measure_stall, measure_supply
+from dataio.bench.recording import (
+    Measured,
+    cost_records,
+    dataset_records,
+    loop_record,
+    merge,
+    refused_records,
+    run_records,
+    skipped_records,
+    step_record,
+)
+from dataio.bench.results import Loop, Results, StepDescription
+from dataio.bench.search import SearchProgress, search
 from dataio.bench.stats import noise_floor
-from dataio.bench.step import ACCELERATORS, Step
+from dataio.bench.step import Step
 from dataio.data import Data
 from dataio.machine import usable_cores, usable_memory_bytes
 from dataio.pipeline import build
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 
-#: Rounds of every plan and their length. Source: own measurement: five is the fewest from which the bootstrap of a
-#: median can be trusted, and rounds shorter than 0.7 s are dominated by the scheduler on a busy machine.
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+#: Rounds of every plan of a sweep, and their length. Source: own measurement: five is the fewest from which the
+#: bootstrap of a median can be trusted, and shorter rounds are dominated by the scheduler on a busy machine.
 ROUNDS = 5
 ROUND_SECONDS = 0.7
 
-#: Plans measured in turn. More of them would hold their buffers, and caches, in memory at the same time.
+#: Plans of a sweep measured in turn. More would hold their buffers, and caches, in memory at the same time.
 GROUP = 6
 
-#: Seconds that warming up takes at the median and at most. Source: own measurement; see `measuring.STEADY_GAIN`.
-WARM_UP_SECONDS = 2.0
-WARM_UP_LIMIT_SECONDS = 3.0
+#: Seconds that starting and warming up a plan takes, and how much longer than its round a round lasts, because it
+#: settles first. Source: own measurement; they only serve to say how long a sweep will take.
+START_SECONDS = 3.0
+ROUND_OVERHEAD = 1.5
 
-#: Share of the memory that is free which a cache may take. The rest is for the model, its batches and the page cache.
-CACHE_SHARE = 0.8
-
-#: Share of the budget that the loop with the step gets, before and after together.
+#: Share of the budget that the loops with the step get, and the least and most seconds of one: the shortest that can
+#: decide anything, and what is enough for nearly all.
 STALL_SHARE = 0.4
-#: Least and most seconds of one loop: the shortest that can decide anything, and what is enough for nearly all.
 LOOP_SECONDS = (6.0, 20.0)
+
+#: Seconds beside plans and loops: looking at the machine, reading cold.
+OTHER_SECONDS = 4.0
 
 #: Rate at which the time of an epoch that fills a cache is guessed before anything was measured, images/s a core.
 #: Source: own measurement: one core decodes, cuts and resizes 500 to 600 photographs of 500x375 in a second.
@@ -55,7 +73,7 @@ class BenchProgress:
     """How far a bench run is."""
 
     phase: str
-    """What is being done, in words: `baselines of photos`, `loop with autotune` …"""
+    """What is being done, in words."""
     detail: str
     """The plan in work."""
     done: int
@@ -73,22 +91,13 @@ class _Bench:
 
     recipe: Recipe
     split: str
+    demand: float | None
+    cores: int
     report: OnProgress
     clock: Callable[[], float]
 
-    def builder(self, data: Data, plan: Plan) -> Callable[[], object]:
+    def builder(self, data: Data, plan: Plan) -> Callable[[], tf.data.Dataset]:
         return lambda: build(data, self.recipe, plan, split=self.split)
-
-
-@dataclass
-class _Measured:
-    """What was measured on one dataset."""
-
-    name: str
-    data: Data
-    candidates: dict[str, Candidate] = field(default_factory=dict)
-    baselines: set[str] = field(default_factory=set)
-    refused: list[Refused] = field(default_factory=list)
 
 
 def sweep_seconds(datasets: Sequence[Data], sweep: Sweep, recipe: Recipe, *, split: str, step: bool) -> float:
@@ -101,14 +110,12 @@ def sweep_seconds(datasets: Sequence[Data], sweep: Sweep, recipe: Recipe, *, spl
         split: the split.
         step: whether a step runs as well.
     """
-    per_plan = WARM_UP_SECONDS + ROUNDS * ROUND_SECONDS * 1.15
-    total = 2 * LOOP_SECONDS[1] * step
+    per_plan = START_SECONDS + ROUNDS * ROUND_SECONDS * ROUND_OVERHEAD
+    total = 2 * LOOP_SECONDS[1] * step + OTHER_SECONDS
     for data in datasets:
-        baselines = baseline_plans(data, recipe)
-        plans = list(grid_plans(sweep).values())
-        new = [plan for plan in plans if plan not in baselines.values()]
+        plans = _sweep_plans(data, recipe, sweep)
         epoch = data.split(split).records / (GUESSED_RATE * usable_cores())
-        total += per_plan * (len(baselines) + len(new)) + epoch * sum(plan.cache != "none" for plan in new) + 3
+        total += per_plan * len(plans) + epoch * sum(plan.cache != "none" for plan in plans.values())
     return total
 
 
@@ -132,55 +139,64 @@ def run_bench(
         split: the split to read.
         step: what consumes the batches; None measures supply alone.
         sweep: a grid to measure whole, whatever it takes; None searches within the budget.
-        budget_seconds: time for everything, divided among the datasets; a sweep ignores it.
+        budget_seconds: time for everything, divided among the datasets; the baselines are measured whatever it says,
+            and a sweep ignores it.
         command: command line, kept in the results.
         on_progress: called as the run goes on.
         clock: seconds, monotonic.
 
     Raises:
         DataNotFound: a dataset has no such split.
-        PlanError: no plan can be run, or the recipe forbids one that the sweep asks for.
+        PlanError: the recipe forbids a plan that the sweep asks for.
         RecipeError: the split does not fill a single batch.
         StepError: the step cannot be run.
     """
     start = clock()
-    bench = _Bench(recipe, split, on_progress or (lambda progress: None), clock)
-    names = short_names(datasets)
+    demand = None if step is None or step.step_seconds is None else recipe.batch_size / step.step_seconds
+    bench = _Bench(recipe, split, demand, usable_cores(), on_progress or (lambda progress: None), clock)
+    for data in datasets:
+        data.split(split)
     bench.report(BenchProgress("looking at the machine", "", 0, 1))
     machine = describe_machine([data.path for data in datasets])
-    supply_seconds = budget_seconds * ((1 - STALL_SHARE) if step is not None else 1.0) / len(datasets)
+    loop_seconds = min(max(STALL_SHARE * budget_seconds / 2, LOOP_SECONDS[0]), LOOP_SECONDS[1])
+    loops_seconds = 0.0 if step is None else 2 * loop_seconds
+    search_seconds = max(0.0, budget_seconds - OTHER_SECONDS - loops_seconds) / len(datasets)
     measured = []
-    for name, data in zip(names, datasets, strict=True):
-        data.split(split)
-        one = _Measured(name, data)
-        _measure_dataset(bench, one, sweep, supply_seconds)
+    for name, data in zip(short_names(datasets), datasets, strict=True):
+        one = Measured(name, data)
+        if sweep:
+            _sweep(bench, one, sweep)
+        else:
+            _search(bench, one, search_seconds)
         measured.append(one)
-    demand = None if step is None or step.step_seconds is None else recipe.batch_size / step.step_seconds
-    chosen_data, chosen_name = _choose(measured, demand)
+    chosen = measured[choose([one.best for one in measured], demand_images_per_second=demand, cores=bench.cores)]
     loops: list[Loop] = []
     verdict = before = description = None
     if step is not None:
-        seconds = min(max(STALL_SHARE * budget_seconds / 2, LOOP_SECONDS[0]), LOOP_SECONDS[1])
-        before, description = _judge(bench, chosen_data, "autotune", step, seconds, loops)
+        before, description = _judge(bench, chosen, "autotune", step, loop_seconds, loops)
         verdict = before
-        if chosen_name != "autotune":
-            verdict, description = _judge(bench, chosen_data, chosen_name, step, seconds, loops)
-    cold = {one.name: _cold(bench, one, demand) for one in measured}
+        if chosen.chosen != "autotune":
+            verdict, description = _judge(bench, chosen, chosen.chosen, step, loop_seconds, loops)
+    for one in measured:
+        bench.report(BenchProgress(f"reading {one.name} cold", one.chosen, 0, 1))
+        one.cold_images_per_second = measure_cold(one.data.path, bench.builder(one.data, one.best.plan), clock=clock)
     return Results(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
         recipe=recipe,
         split=split,
         step=description,
-        datasets=_datasets(measured, split),
-        runs=tuple(run for one in measured for run in _runs(one, (chosen_data, chosen_name), cold)),
+        datasets=dataset_records(measured, split),
+        runs=tuple(run for one in measured for run in run_records(one, chosen=one is chosen)),
         verdict=verdict,
         verdict_before=before,
         loops=tuple(loops),
-        refused=tuple(refusal for one in measured for refusal in one.refused),
+        skipped=skipped_records(measured),
+        refused=refused_records(measured),
         noise=noise_floor(
             candidate.samples.round_images_per_second for one in measured for candidate in one.candidates.values()
         ),
+        costs=cost_records(chosen.costs),
         sweep=dict(sweep or {}),
         machine=machine,
         versions=versions(),
@@ -198,80 +214,97 @@ def short_names(datasets: Sequence[Data]) -> list[str]:
     return [f"{path} ({number})" for number, path in enumerate(paths, start=1)]  # the same path twice
 
 
-def _measure_dataset(bench: _Bench, one: _Measured, sweep: Sweep | None, seconds: float) -> None:
-    baselines = baseline_plans(one.data, bench.recipe)
-    one.baselines.update(baselines)
-    _measure_plans(bench, one, baselines, phase=f"baselines on {one.name}")
-    if sweep:
-        known = {candidate.plan for candidate in one.candidates.values()}
-        plans = {name: plan for name, plan in grid_plans(sweep).items() if plan not in known}
-        _measure_plans(bench, one, plans, phase=f"sweep on {one.name}")
+def _search(bench: _Bench, one: Measured, seconds: float) -> None:
+    """Lets the search find the plan within the time."""
+
+    def on_progress(progress: SearchProgress) -> None:
+        words = f"{progress.phase} on {one.name}"
+        bench.report(BenchProgress(words, progress.plan, progress.done, progress.total))
+
+    found = search(
+        one.data,
+        bench.recipe,
+        split=bench.split,
+        demand=bench.demand,
+        budget_seconds=seconds,
+        cores=bench.cores,
+        clock=bench.clock,
+        on_progress=on_progress,
+    )
+    merge(one, found.candidates)
+    one.baselines = set(found.baselines)
+    one.chosen = found.chosen
+    one.predicted, one.skipped, one.refused = dict(found.predicted), dict(found.skipped), dict(found.refused)
+    one.costs = found.costs
 
 
-def _measure_plans(bench: _Bench, one: _Measured, plans: Mapping[str, Plan], *, phase: str) -> None:
-    """Measures plans in groups; those that cannot work here are refused, with the reason."""
+def _sweep_plans(data: Data, recipe: Recipe, sweep: Sweep) -> dict[str, Plan]:
+    """Baselines and grid; a plan of the grid that is a baseline's is measured once, under the baseline's name."""
+    baselines = baseline_plans(data, recipe)
+    return baselines | {name: plan for name, plan in grid_plans(sweep).items() if plan not in baselines.values()}
+
+
+def _sweep(bench: _Bench, one: Measured, sweep: Sweep) -> None:
+    """Measures the whole grid, and chooses."""
+    plans = _sweep_plans(one.data, bench.recipe, sweep)
+    for plan in plans.values():
+        plan.check(bench.recipe)
+    possible = _possible(bench, one, plans)
+    one.baselines = set(possible) & set(baseline_plans(one.data, bench.recipe))
+    names = list(possible)
+    for first in range(0, len(names), GROUP):
+        group = {name: possible[name] for name in names[first : first + GROUP]}
+        _measure_group(bench, one, group, before=first, total=len(names))
+    ordered = list(one.candidates)
+    position = choose(
+        [one.candidates[name] for name in ordered], demand_images_per_second=bench.demand, cores=bench.cores
+    )
+    one.chosen = ordered[position]
+    plan = one.best.plan.replace(cache="none")
+    bench.report(BenchProgress(f"what the stages cost on {one.name}", one.chosen, 0, 1))
+    one.costs = measure_costs(lambda plan: bench.builder(one.data, plan)(), plan, clock=bench.clock)
+
+
+def _possible(bench: _Bench, one: Measured, plans: Mapping[str, Plan]) -> dict[str, Plan]:
+    """The plans that fit into memory; the others are noted as refused."""
+    free = usable_memory_bytes()
     possible = {}
     for name, plan in plans.items():
-        plan.check(bench.recipe)
-        reason = refusal(one.data, plan, bench.split)
+        footprint = predict_footprint(one.data, bench.recipe, plan, split=bench.split, cores=bench.cores)
+        reason = refusal(footprint, free_bytes=free)
         if reason is None:
             possible[name] = plan
         else:
-            one.refused.append(Refused(name=name, data=one.name, reason=reason))
-    names = list(possible)
-    total, finished = len(names) * (ROUNDS + 1), 0
+            one.refused[name] = reason
+    return possible
+
+
+def _measure_group(bench: _Bench, one: Measured, group: Mapping[str, Plan], *, before: int, total: int) -> None:
+    phase = f"sweep on {one.name}"
 
     def on_progress(progress: Progress) -> None:
-        bench.report(BenchProgress(phase, progress.name, finished + progress.done, total))
+        bench.report(BenchProgress(phase, progress.name, before * (ROUNDS + 1) + progress.done, total * (ROUNDS + 1)))
 
-    for first in range(0, len(names), GROUP):
-        group = {name: possible[name] for name in names[first : first + GROUP]}
-        bench.report(BenchProgress(phase, next(iter(group)), finished, total))
-        samples = measure_supply(
-            {name: bench.builder(one.data, plan) for name, plan in group.items()},
-            batch_size=bench.recipe.batch_size,
-            rounds=ROUNDS,
-            round_seconds=ROUND_SECONDS,
-            warm_up_seconds=WARM_UP_LIMIT_SECONDS,
-            whole_first_epoch={name for name, plan in group.items() if plan.cache != "none"},
-            clock=bench.clock,
-            on_progress=on_progress,
-        )
-        finished += len(group) * (ROUNDS + 1)
-        for name, plan in group.items():
-            one.candidates[name] = Candidate(plan, samples[name])
-
-
-def refusal(data: Data, plan: Plan, split: str) -> str | None:
-    """Why a plan is not tried on this machine, or None: what does not fit into memory would be killed, not slow."""
-    if plan.cache != "memory":
-        return None
-    needed, free = data.split(split).bytes, usable_memory_bytes()
-    if needed <= CACHE_SHARE * free:
-        return None
-    return (
-        f"keeping the split in memory needs {needed / 1e9:.1f} GB, and {CACHE_SHARE:.0%} of the {free / 1e9:.1f} GB "
-        "that are free is the limit"
+    bench.report(BenchProgress(phase, next(iter(group)), before * (ROUNDS + 1), total * (ROUNDS + 1)))
+    samples = measure_supply(
+        {name: bench.builder(one.data, plan) for name, plan in group.items()},
+        batch_size=bench.recipe.batch_size,
+        rounds=ROUNDS,
+        round_seconds=ROUND_SECONDS,
+        whole_first_epoch={name for name, plan in group.items() if plan.cache != "none"},
+        clock=bench.clock,
+        on_progress=on_progress,
     )
-
-
-def _choose(measured: Sequence[_Measured], demand: float | None) -> tuple[_Measured, str]:
-    """The dataset and the plan to take: the choice of each dataset first, then the choice among those."""
-    finalists = []
-    for one in measured:
-        names = list(one.candidates)
-        position = choose(list(one.candidates.values()), demand_images_per_second=demand)
-        finalists.append((one, names[position]))
-    position = choose([one.candidates[name] for one, name in finalists], demand_images_per_second=demand)
-    return finalists[position]
+    merge(one, {name: Candidate(plan, samples[name]) for name, plan in group.items()})
 
 
 def _judge(
-    bench: _Bench, one: _Measured, name: str, step: Step, seconds: float, loops: list[Loop]
+    bench: _Bench, one: Measured, name: str, step: Step, seconds: float, loops: list[Loop]
 ) -> tuple[Verdict, StepDescription]:
+    """Runs the step on a plan and judges; the loop is added to `loops`."""
     candidate = one.candidates[name]
     bench.report(BenchProgress(f"training loop on {one.name}", name, len(loops), 2))
-    samples = measure_stall(
+    samples: StallSamples = measure_stall(
         bench.builder(one.data, candidate.plan),
         step,
         batch_size=bench.recipe.batch_size,
@@ -279,86 +312,22 @@ def _judge(
         whole_first_epoch=candidate.plan.cache != "none",
         clock=bench.clock,
     )
-    loops.append(
-        Loop(
-            run=name,
-            data=one.name,
-            wait_seconds=samples.wait_seconds,
-            ready=samples.ready,
-            step_seconds=samples.step_seconds,
-        )
-    )
+    loops.append(loop_record(name, one.name, samples))
     verdict = judge(
         samples.stall,
         supply=candidate.samples.images_per_second,
         demand_images_per_second=samples.demand_images_per_second,
         step_name=step.name,
+        limit=_limit(one, bench.cores),
         budget_seconds=seconds if samples.budget_ended else None,
     )
-    step_seconds = bench.recipe.batch_size / samples.demand_images_per_second
-    preset = ACCELERATORS.get(step.name)
-    source = preset.source if preset else "As given." if step.step_seconds else "Measured with batches ready."
-    return verdict, StepDescription(
-        name=step.name,
-        step_seconds=step_seconds,
-        images_per_second=samples.demand_images_per_second,
-        source=source,
-    )
+    return verdict, step_record(step, samples)
 
 
-def _cold(bench: _Bench, one: _Measured, demand: float | None) -> tuple[str, float] | None:
-    """(plan, images per second) of the dataset's best plan with its files dropped from the page cache first."""
-    names = list(one.candidates)
-    name = names[choose(list(one.candidates.values()), demand_images_per_second=demand)]
-    bench.report(BenchProgress(f"cold read of {one.name}", name, 0, 1))
-    rate = measure_cold(one.data.path, bench.builder(one.data, one.candidates[name].plan), clock=bench.clock)
-    return None if rate is None else (name, rate)
-
-
-def _datasets(measured: Sequence[_Measured], split: str) -> tuple[Dataset, ...]:
-    best = [max(candidate.samples.images_per_second.value for candidate in one.candidates.values()) for one in measured]
-    sizes = [one.data.split(split).bytes for one in measured]
-    return tuple(
-        Dataset(
-            name=one.name,
-            path=str(one.data.path.resolve()),
-            format=one.data.format,
-            encoding=one.data.encoding,
-            records=one.data.split(split).records,
-            bytes=sizes[position],
-            fingerprint=one.data.fingerprint,
-            pareto=not any(
-                best[other] >= best[position]
-                and sizes[other] <= sizes[position]
-                and (best[other], sizes[other]) != (best[position], sizes[position])
-                for other in range(len(measured))
-            ),
-        )
-        for position, one in enumerate(measured)
-    )
-
-
-def _runs(one: _Measured, chosen: tuple[_Measured, str], cold: Mapping[str, tuple[str, float] | None]) -> list[Run]:
-    runs = []
-    for name, candidate in one.candidates.items():
-        samples: SupplySamples = candidate.samples
-        rate = samples.images_per_second
-        cached = candidate.plan.cache != "none"
-        cold_run = cold[one.name]
-        runs.append(
-            Run(
-                name=name,
-                data=one.name,
-                plan=candidate.plan,
-                images_per_second=Rate(median=rate.value, low=rate.low, high=rate.high),
-                state="cached" if cached else "warm",
-                first_epoch_images_per_second=samples.first_epoch_images_per_second if cached else None,
-                cold_images_per_second=cold_run[1] if cold_run is not None and cold_run[0] == name else None,
-                peak_memory_bytes=max(0, samples.peak_memory_bytes),
-                samples=samples.round_images_per_second,
-                steady=samples.steady,
-                baseline=name in one.baselines,
-                chosen=one is chosen[0] and name == chosen[1],
-            )
-        )
-    return runs
+def _limit(one: Measured, cores: int) -> str | None:
+    """What limits the supply, in words: the stage that takes most processor time."""
+    if not one.costs:
+        return None
+    stages = cost_records(one.costs)
+    slowest = max(stages, key=lambda stage: stage.cpu_milliseconds_per_image)
+    return f"the stage '{slowest.stage}' ({slowest.share:.0%} of the processor time) on {cores} cores"

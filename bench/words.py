@@ -63,6 +63,29 @@ def plan_words(plan: Plan) -> str:
     return ", ".join(parts) or "everything left to AUTOTUNE"
 
 
+#: How a plan's fields are told where there is little room.
+_SHORT = (
+    ("fused_decode_and_crop", "fused"),
+    ("num_parallel_calls=", "calls "),
+    ("cycle_length=", "readers "),
+    ("block_length=", "block "),
+    ("prefetch=", "prefetch "),
+    ("threads=", "threads "),
+    ("kernel=opencv", "opencv"),
+    ("cache=memory", "cached"),
+    ("cache=none", "uncached"),
+    ("deterministic=False", "any order"),
+    ("autotune_algorithm=stage_based", "stage_based"),
+)
+
+
+def short_name(name: str) -> str:
+    """A run's name for a narrow column: `calls 3, prefetch 2, opencv` for what `plan_words` says in field names."""
+    for long, short in _SHORT:
+        name = name.replace(long, short)
+    return name
+
+
 def gain(run: Run, baseline: Run | None) -> float | None:
     """How many times as fast `run` is as `baseline`; None without one."""
     if baseline is None or baseline.images_per_second.median == 0:

@@ -18,6 +18,7 @@ from dataio.bench.words import (
     plan_words,
     rate_words,
     share_words,
+    short_name,
     time_words,
 )
 from dataio.plan import Plan
@@ -150,7 +151,9 @@ def _strips(results: Results) -> list[dict[str, Any]]:
     spans = [sum(loop.counted_wait_seconds[-steps:]) + sum(loop.step_seconds[-steps:]) for loop in loops]
     return [
         {
-            "name": "Before: AUTOTUNE's guide pipeline" if position == 0 and len(loops) > 1 else f"After: {loop.run}",
+            "name": "Before: AUTOTUNE's guide pipeline"
+            if position == 0 and len(loops) > 1
+            else f"After: {short_name(loop.run)}",
             "words": f"{steps} steps in {time_words(span)}",
             "steps": steps,
             "svg": charts.timeline(
@@ -185,7 +188,7 @@ def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
         ],
         "rows": [
             {
-                "name": run.name,
+                "name": short_name(run.name),
                 "chosen": run.chosen,
                 "tags": (["chosen"] if run.chosen else []) + (["baseline"] if run.baseline else []),
                 "value": f"{rate_words(run.images_per_second.median)} images/s",
@@ -235,8 +238,9 @@ def _costs(results: Results) -> list[dict[str, Any]]:
             "stage": cost.stage,
             "value": f"{cost.cpu_milliseconds_per_image:.3f} ms · {share_words(cost.share)}",
             "width": 100 * cost.cpu_milliseconds_per_image / most if most else 0,
+            "slowest": cost.cpu_milliseconds_per_image == most,
         }
-        for cost in sorted(results.costs, key=lambda cost: -cost.cpu_milliseconds_per_image)
+        for cost in results.costs
     ]
 
 
@@ -245,7 +249,7 @@ def _memory(results: Results) -> list[dict[str, Any]]:
     most = max(run.peak_memory_bytes for run in shown)
     return [
         {
-            "name": run.name,
+            "name": short_name(run.name),
             "chosen": run.chosen,
             "value": byte_words(run.peak_memory_bytes),
             "width": 100 * run.peak_memory_bytes / most if most else 0,
@@ -304,6 +308,11 @@ def _method(results: Results) -> list[str]:
         lines.append(
             f"Step: {results.step.name}, {time_words(results.step.step_seconds)} a batch of "
             f"{results.recipe.batch_size}. {results.step.source}"
+        )
+    if results.skipped:
+        lines.append(
+            f"{len(results.skipped)} more plans were predicted and not run, because even the best that could be "
+            "expected of them was slower, or because time ended; results.json lists them."
         )
     lines += [f"Not run on {plan.data}: {plan.name}: {plan.reason}" for plan in results.refused]
     lines += [f"Bound by {bound.name}: {bound.how}" for bound in results.bounds]

@@ -213,7 +213,7 @@ def show(results: Results, out: Path | None) -> None:
     console = Console(highlight=False)
     show_results(results, console)
     if out is not None:
-        console.print(f"Wrote {out / 'results.json'}, {out / 'tuned.json'} and {out / 'report.html'}.", soft_wrap=True)
+        console.print(f"Wrote results.json, tuned.json and report.html into {out}.", soft_wrap=True)
 
 
 def check_limit(results: Results, limit: float | None) -> None:

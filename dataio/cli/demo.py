@@ -118,12 +118,15 @@ def _convert(folder: Path, pictures: Path, console: Console) -> None:
 
 
 def _verify(folder: Path, pictures: Path, console: Console) -> None:
-    from dataio.converters.verification import verify
+    from dataio.converters.verification import describe, verify
+    from dataio.errors import DataDamaged
 
     for name in _FORMATS:
         started = time.monotonic()
         with console.status(f"verifying {name} …"):
-            verify(folder / name, source=pictures)
+            damages = verify(folder / name, source=pictures).damages
+        if damages:
+            raise DataDamaged(f"{folder / name}: {len(damages)} differences; the first: {describe(damages[0])}")
         _say(console, "Verify", f"{name}: every picture is its file, byte for byte", started)
 
 

@@ -59,7 +59,9 @@ class LiveProgress:
     def show(self, progress: BenchProgress) -> None:
         """Where the run is now."""
         if self._live is not None:
-            words = f"{progress.phase}: {progress.detail}" if progress.detail else progress.phase
+            from dataio.bench.words import short_name
+
+            words = f"{progress.phase}: {short_name(progress.detail)}" if progress.detail else progress.phase
             room = max(20, self._console.width - 34)
             self._live.update(
                 self._task,

@@ -19,6 +19,7 @@ from dataio.bench.words import (
     plan_words,
     rate_words,
     share_words,
+    short_name,
     time_words,
 )
 
@@ -56,13 +57,13 @@ def _plan_table(results: Results, dataset: Dataset) -> Table:
     runs = [run for run in results.runs if run.data == dataset.name]
     demand = results.step.images_per_second if results.step else None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("plan", min_width=16, overflow="fold")
+    table.add_column("plan", min_width=20, overflow="fold")
     table.add_column("images/s", justify="right")
     table.add_column("95 % interval", justify="right", no_wrap=True)
     if demand is not None:
         table.add_column("of demand", justify="right", no_wrap=True)
     table.add_column("memory", justify="right", no_wrap=True)
-    table.add_column("epoch", no_wrap=True)
+    table.add_column("data", no_wrap=True)
     hidden = 0
     others = sorted((run for run in runs if not run.baseline), key=lambda run: -run.images_per_second.median)
     shown = [run for run in runs if run.baseline]
@@ -73,21 +74,27 @@ def _plan_table(results: Results, dataset: Dataset) -> Table:
             hidden += 1
     for run in shown:
         table.add_row(*_cells(run, demand), style="bold" if run.chosen else "")
+    notes = []
     if hidden:
-        table.caption = f"and {hidden} slower plans; --out DIR keeps them all"
+        notes.append(f"and {hidden} slower plans; --out DIR keeps them all")
+    if not all(run.steady for run in shown):
+        notes.append("^ was still getting faster when its rounds began")
+    if notes:
+        table.caption = "\n".join(notes)
         table.caption_justify = "left"
     return table
 
 
 def _cells(run: Run, demand: float | None) -> Iterator[str]:
     rate = run.images_per_second
-    yield f"{run.name} *" if run.chosen else run.name
+    name = short_name(run.name)
+    yield f"{name} *" if run.chosen else name
     yield rate_words(rate.median)
     yield f"{rate_words(rate.low)} to {rate_words(rate.high)}"
     if demand is not None:
         yield f"{100 * rate.median / demand:.0f} %"
     yield byte_words(run.peak_memory_bytes)
-    yield run.state if run.steady else f"{run.state}, still rising"
+    yield run.state if run.steady else f"{run.state} ^"
 
 
 def _dataset_table(results: Results) -> RenderableType:
@@ -139,23 +146,24 @@ def _conclusion(results: Results) -> RenderableType:
 
 
 def _stall_table(results: Results, verdict: Verdict) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim")
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    for title in ("stall", "95 % interval", "supply", "demand"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("")
     before = results.verdict_before
     rows = [("the plan chosen", verdict)]
     if before is not None and before != verdict:
         rows.insert(0, ("autotune", before))
     for name, one in rows:
         stall = one.stall
-        supply, demand = rate_words(one.supply_images_per_second), rate_words(one.demand_images_per_second)
         table.add_row(
             name,
-            f"stall {share_words(stall.value)}",
-            f"({share_words(stall.low)} to {share_words(stall.high)})",
-            f"supply {supply} of {demand}: {one.outcome}",
+            share_words(stall.value),
+            f"{share_words(stall.low)} to {share_words(stall.high)}",
+            rate_words(one.supply_images_per_second),
+            rate_words(one.demand_images_per_second),
+            one.outcome,
         )
     return Padding(table, (0, 0, 0, 2))
 
