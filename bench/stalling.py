@@ -129,6 +129,7 @@ def measure_stall(
     """
     with LivePipeline(build, clock=clock) as live:
         first = live.advance()
+        step(first.batch)  # traces and compiles, which no budget should pay for
         if whole_first_epoch:
             while live.advance().epoch == 0:
                 pass
