@@ -98,7 +98,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         stall, epochs = self.stall, self.epochs
         seen = [epoch for epoch in epochs if epoch.stall is not None]
         indistinguishable = bool(seen) and all(epoch.indistinguishable for epoch in seen)
-        outcome = outcome_of(stall, indistinguishable=indistinguishable)
+        outcome = outcome_of(stall)
         method = "waits" if any(isinstance(epoch, TimedEpoch) for epoch in self._all_epochs()) else "comparison"
         if stall is None:
             reason = self._session.obstacle if self._session else self._obstacle
@@ -143,7 +143,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         if self._session is not None:
             return self._session.open_iterator(dataset)
         iterator = iter(dataset.plain)
-        recorder = make_recorder(iterator, self._timing, keep=False)
+        recorder = make_recorder(iterator, self._timing, told=dataset.is_told, keep=False)
         self._begin_loop(TimedEpoch(len(self._epochs), recorder, self._batch_size or dataset.batch_size()))
         return TimedIterator(iterator, recorder)
 
@@ -228,7 +228,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _warn_about(self, epoch: EpochSummary) -> None:
         """Warns once a fit, and again when it gets worse."""
-        outcome = outcome_of(epoch.stall, indistinguishable=epoch.indistinguishable)
+        outcome = outcome_of(epoch.stall)
         if not self._warn or epoch.stall is None or outcome not in {"limited", "starved"}:
             return
         if self._warned in {outcome, "starved"}:

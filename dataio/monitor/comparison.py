@@ -16,7 +16,7 @@ import numpy as np
 from dataio.stall import Stall
 
 #: Executions (counted over all epochs) before which the loop is held: dense at first, then ever rarer.
-_PAUSES = (3, 6, 9, 13, 18, 24, 32, 42, 56, 75, 100, 133, 178, 237, 316, 422, 562, 750, 1000)
+_PAUSES = (3, 7, 12, 19, 29, 43, 65, 97, 146, 219, 328, 492, 738, 1000)
 _THEN_EVERY = 1000
 
 #: Longest pause, and how long production must stand still before the buffers count as full.
@@ -154,15 +154,16 @@ def compare(
 ) -> Stall | None:
     """The stall of executions that usually take `usual_seconds`, or None when there are too few of either kind.
 
-    1 - median(ready) / mean(usual), in [0, 1]; the interval (95 %) is a bootstrap over both.
+    1 - mean(ready) / mean(usual), in [0, 1]; the interval (95 %) is a bootstrap over both. Means on both sides: what
+    now and then holds up an execution holds up either kind.
     """
     if len(ready_seconds) < FEWEST_READY or len(usual_seconds) < FEWEST_USUAL:
         return None
     usual, ready = np.asarray(usual_seconds, dtype=np.float64), np.asarray(ready_seconds, dtype=np.float64)
     generator = np.random.default_rng(seed)
     usual_means = np.mean(generator.choice(usual, (resamples, len(usual))), axis=1)
-    ready_medians = np.median(generator.choice(ready, (resamples, len(ready))), axis=1)
-    draws = np.clip(1 - ready_medians / usual_means, 0, 1)
-    value = float(np.clip(1 - np.median(ready) / np.mean(usual), 0, 1))
+    ready_means = np.mean(generator.choice(ready, (resamples, len(ready))), axis=1)
+    draws = np.clip(1 - ready_means / usual_means, 0, 1)
+    value = float(np.clip(1 - np.mean(ready) / np.mean(usual), 0, 1))
     low, high = np.quantile(draws, [0.025, 0.975])
     return Stall(value=value, low=min(float(low), value), high=max(float(high), value))

@@ -11,7 +11,6 @@ import tensorflow as tf
 from dataio.monitor.advice import explain
 from dataio.monitor.comparison import FEWEST_READY, FEWEST_USUAL, ReadyRecorder
 from dataio.monitor.epochs import ComparedEpoch, Epoch, TimedEpoch
-from dataio.monitor.readings import read_model
 from dataio.monitor.recorders import StepRecorder
 from dataio.monitor.timing import Timing, make_recorder
 from dataio.monitor.watching import WatchedDataset
@@ -75,11 +74,10 @@ class FitSession:
         if self._testing:  # a watched validation set: its waits are not the training step's
             return iter(dataset.plain)
         self._watched = dataset
-        if self._size == 1:
+        if self._size == 1 and dataset.is_told:
             iterator = iter(dataset.plain)
-            if read_model(iterator) is not None:
-                self._newest = weakref.ref(iterator), self._timing.clock()
-                return iterator
+            self._newest = weakref.ref(iterator), self._timing.clock()
+            return iterator
         needed = dataset.batch_bytes()
         if needed is not None and needed * self._size > _COMPARISON_BYTES:
             self.obstacle = (
@@ -154,7 +152,7 @@ class FitSession:
             reference, self._opened = self._newest
             self._live = reference()
         if self._live is not None:
-            self._running = make_recorder(self._live, self._timing, keep=True)
+            self._running = make_recorder(self._live, self._timing, told=True, keep=True)
             self.epochs.append(TimedEpoch(self._number, self._running, batch_size))
             self.obstacle = "too few steps were seen"
 

@@ -10,7 +10,7 @@ import numpy as np
 from dataio.monitor.comparison import ReadyRecorder, compare
 from dataio.monitor.recorders import StepTimes
 from dataio.records import Record
-from dataio.stall import LIMITED_FROM, Outcome, Stall, classify, estimate_stall
+from dataio.stall import Outcome, Stall, classify, estimate_stall
 
 Method = Literal["waits", "comparison", "none"]
 
@@ -115,11 +115,11 @@ def summarise_comparison(
     )
 
 
-def outcome_of(stall: Stall | None, *, indistinguishable: bool) -> Outcome:
+def outcome_of(stall: Stall | None) -> Outcome:
     """The outcome of a stall, `inconclusive` without one."""
     if stall is None:
         return "inconclusive"
-    return "fed" if indistinguishable and stall.value < LIMITED_FROM else classify(stall)
+    return classify(stall)
 
 
 def percent(stall: Stall, *, indistinguishable: bool) -> str:

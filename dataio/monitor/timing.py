@@ -37,9 +37,16 @@ class Timing:
     """Waits for the device; None where there is none to wait for."""
 
 
-def make_recorder(iterator: tf.data.Iterator, timing: Timing, *, keep: bool) -> StepRecorder:
-    """The best recorder for `iterator`; with `keep` it keeps the iterator alive as long as it lives itself."""
-    if read_model(iterator) is None:
+def make_recorder(iterator: tf.data.Iterator, timing: Timing, *, told: bool, keep: bool) -> StepRecorder:
+    """The best recorder for `iterator`; with `keep` it keeps the iterator alive as long as it lives itself.
+
+    Args:
+        iterator: TensorFlow's own.
+        timing: clock and device barrier.
+        told: whether the iterator has a model.
+        keep: whether to hold on to the iterator.
+    """
+    if not told:
         return CallRecorder(clock=timing.clock, synchronise=timing.synchronise)
     reference: Callable[[], tf.data.Iterator | None] = (lambda: iterator) if keep else weakref.ref(iterator)
     if not keep:

@@ -84,6 +84,11 @@ class WatchedDataset(tf.data.Dataset):  # type: ignore[misc]
         """As tf.data.Dataset.prefetch; the result is watched too."""
         return WatchedDataset(self.plain.prefetch(*arguments, **options), self._watcher, instead_of=self)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether TensorFlow keeps a model of its iterators; asking one that has none prints a warning."""
+        return self.plain.options().autotune.enabled is not False
+
     def batch_bytes(self) -> int | None:
         """Bytes of a batch; None where its shape or type does not tell."""
         total = 0

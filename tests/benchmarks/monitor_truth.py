@@ -158,7 +158,7 @@ def execution_cases() -> Iterator[Case]:
             "fit, steps_per_execution 4",
             stall,
             executions=4,
-            steps=60,
+            steps=120,
             build=lambda n: make_sleeper(SHORT_SECONDS, n),
             step_seconds=step_for(stall, SHORT_SECONDS),
         )
