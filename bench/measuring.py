@@ -10,6 +10,7 @@ from typing import Literal
 
 import tensorflow as tf
 
+from dataio.bench.idling import wait_until_idle
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.memory import PeakMemory, release_freed_memory
 from dataio.bench.stalling import StallSamples, measure_stall
@@ -84,6 +85,7 @@ def measure_supply(
     clock: Clock = time.perf_counter,
     memory: Callable[[], int] = anonymous_memory_bytes,
     on_progress: Callable[[Progress], None] | None = None,
+    settle: Callable[[], object] = wait_until_idle,
 ) -> dict[str, SupplySamples]:
     """What each pipeline supplies, in rounds taken in turn (A B C A B C ...), so that a slow minute hits all alike.
 
@@ -100,6 +102,7 @@ def measure_supply(
         clock: seconds, monotonic.
         memory: gives the process's anonymous memory in bytes.
         on_progress: called after each warm-up and round.
+        settle: called before each warm-up and round, to wait until the pipelines that were read before stand still.
 
     Raises:
         RecipeError: a pipeline yields no batch.
@@ -118,6 +121,7 @@ def measure_supply(
     with ExitStack() as stack:
         measured: dict[str, _Measured] = {}
         for name, build in builders.items():
+            settle()
             release_freed_memory()
             before = memory()
             with PeakMemory(read=memory) as peak:
@@ -130,6 +134,7 @@ def measure_supply(
             report(name, "warm-up")
         for _ in range(rounds):
             for name, plan in measured.items():
+                settle()
                 before = memory()
                 with PeakMemory(read=memory) as peak:
                     plan.run_round(round_seconds)
