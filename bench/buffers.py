@@ -24,7 +24,7 @@ def ready_batches(iterator: Iterator[Any]) -> int | None:
     """
     try:
         model = tf.data.experimental.get_model_proto(iterator)
-    except tf.errors.NotFoundError:  # autotuning is off: TensorFlow keeps no model
+    except (tf.errors.NotFoundError, ValueError):  # autotuning is off: no model is kept; or not tf.data's iterator
         return None
     node = model.nodes[model.output]
     while node.name in _PASS_THROUGH and len(node.inputs) == 1:

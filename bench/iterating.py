@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
+from dataio.bench.buffers import ready_batches
 from dataio.errors import RecipeError
 
 Clock = Callable[[], float]
@@ -84,6 +85,10 @@ class LivePipeline:
     def epoch(self) -> int:
         """The epoch that the next batch of the current iterator belongs to, from 0."""
         return self._epoch
+
+    def ready(self) -> int:
+        """Finished batches that wait in the buffer at the pipeline's end; 0 where it does not tell."""
+        return (ready_batches(self._iterator) or 0) if self._iterator is not None else 0
 
     def advance(self) -> Got:
         """The next batch, from the next epoch when this one is over.

@@ -190,6 +190,8 @@ class _Measured:
         """Reads batches until those that count fill `seconds`; gives up counting more after three times that."""
         start = self._clock()
         settled = start + SETTLE_SHARE * seconds
+        # What was made while the pipeline stood still says nothing about how fast it makes more.
+        piled_up = SETTLE_BATCHES + self._live.ready()
         skipped = 0
         counted: list[float] = []
         images, counted_seconds = 0, 0.0
@@ -198,7 +200,7 @@ class _Measured:
             got = self._live.advance()
             since, before = got.came - before, got.came
             whole = self._live.epoch_batches is not None and self._live.epoch_batches < 3 * SETTLE_BATCHES
-            if skipped < SETTLE_BATCHES or got.came < settled:
+            if skipped < piled_up or got.came < settled:
                 skipped += 1
                 continue
             if got.position < SETTLE_BATCHES and not whole:
