@@ -1,7 +1,7 @@
-"""A worker process: takes units as lines of JSON on stdin, writes them, and reports as lines of JSON on stdout.
+"""A worker process: takes units as lines of JSON on one pipe, writes them, and reports as lines of JSON on another.
 
 A process of its own program, not a fork or a `multiprocessing` child: no TensorFlow of the parent in it, no `__main__`
-of the user's run again, and nothing but text between the two. It ends when its stdin does.
+of the user's run again, and nothing but text between the two. It ends when its pipe does.
 """
 
 from __future__ import annotations
@@ -10,40 +10,73 @@ import contextlib
 import json
 import os
 import queue
-import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 from dataio.converters.worklist import Unit, Worklist
 from dataio.converters.writing import Job, Report, UnitFiles, write_unit
 from dataio.errors import DataioError
 
 
-def main() -> None:
-    """Runs until stdin ends."""
-    # Whatever a library prints must not end up among our lines.
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)
+def main(pipes: Sequence[tuple[int, int]]) -> None:
+    """Forks a worker for each pair of pipes (in, out); says on stdout which of them ended, and how.
+
+    Forking here, where nothing but libraries was loaded and no thread runs, loads them once for all workers.
+    """
+    workers = set()
+    for number, (given, told) in enumerate(pipes):
+        pid = os.fork()
+        if not pid:
+            for other in (descriptor for pair in pipes[number + 1 :] for descriptor in pair):
+                os.close(other)
+            _be_worker(given, told)
+        workers.add(pid)
+        # Only the worker may hold its ends: the parent learns from their closing that it is gone.
+        os.close(given)
+        os.close(told)
+    while workers:
+        pid, status = os.wait()
+        workers.discard(pid)
+        print(pid, os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _be_worker(given: int, told: int) -> NoReturn:
+    code = 1
     try:
-        _serve(out)
+        # Whatever a library prints must not end up among the lines of the group.
+        os.dup2(2, 1)
+        with (
+            os.fdopen(given, "r", encoding="utf-8") as lines,
+            os.fdopen(told, "w", encoding="utf-8", buffering=1) as out,
+        ):
+            _serve(lines, out)
+        code = 0
     except (BrokenPipeError, KeyboardInterrupt):
-        # The parent went away, or the user pressed ^C, which the parent handles.
-        os._exit(1)
+        pass  # the parent went away, or is ending us
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
-def _serve(out: Any) -> None:
+def _serve(lines: IO[str], out: IO[str]) -> None:
     lock = threading.Lock()
 
     def say(**message: Any) -> None:
         with lock:
             out.write(json.dumps(message) + "\n")
 
-    job = Job.from_json(sys.stdin.readline())
+    say(pid=os.getpid())
+    first = lines.readline()
+    if not first:
+        return
+    job = Job.from_json(first)
     worklists: dict[str, Worklist] = {}
     syncing = _Syncing(say)
-    for line in sys.stdin:
+    for line in lines:
         task = json.loads(line)
         unit = Unit(**task["unit"])
         try:
@@ -131,7 +164,3 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -26,8 +28,14 @@ from dataio.errors import DataioError, SourceError
 #: can keep it silent is one file: the largest picture allowed takes a slow core some 20 s.
 QUIET_SECONDS = 120.0
 
-#: What a worker runs. Its own argv carries nothing, so that paths of any bytes reach it as they are, through its stdin.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from dataio.converters.worker import main; main()"
+#: Seconds that loading its libraries may take a worker on a busy machine with a slow disk.
+_START_SECONDS = 60.0
+
+#: Seconds for a group to say how one of its workers ended.
+_CODE_SECONDS = 5.0
+
+#: What a group of workers runs. Its argv carries no names, so that paths of any bytes reach it as they are, as text.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from dataio.converters.worker import main; main({pipes!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +66,12 @@ Event = Progressed | Written | Synced
 
 @dataclass(slots=True)
 class _Worker:
-    process: subprocess.Popen[bytes]
+    group: subprocess.Popen[bytes]
+    """The process that the worker is a child of."""
     stdin: IO[bytes]
     stdout: IO[bytes]
+    pid: int | None = None
+    """Told by the worker itself as its first word."""
     units: deque[Unit] = field(default_factory=deque)
     heard: float = 0.0
     files_done: int = 0
@@ -93,7 +104,9 @@ class WorkerPool:
         self._waiting: deque[Unit] = deque()
         self._failures: Counter[tuple[str, int]] = Counter()
         self._selector = selectors.DefaultSelector()
-        self._workers = [self._start() for _ in range(count)]
+        self._groups: list[subprocess.Popen[bytes]] = []
+        self._codes: dict[int, int] = {}
+        self._workers = self._start(count)
 
     def begin(self, job: Job) -> None:
         """Tells the workers what the units have in common."""
@@ -121,7 +134,7 @@ class WorkerPool:
             worker: _Worker = key.data
             content = os.read(worker.stdout.fileno(), 1 << 16)
             if not content:
-                yield from self._replace(worker, "ended")
+                yield from self._replace(worker, "ended", is_dead=True)
                 continue
             worker.heard = time.monotonic()
             *lines, worker.partial = (worker.partial + content).split(b"\n")
@@ -129,8 +142,9 @@ class WorkerPool:
                 yield from self._hear(worker, json.loads(line))
         now = time.monotonic()
         for worker in list(self._workers):
-            if worker.units and now - worker.heard > self._quiet_seconds:
-                yield from self._replace(worker, f"was silent for {self._quiet_seconds:.0f} s")
+            limit = self._quiet_seconds if worker.pid is not None else max(self._quiet_seconds, _START_SECONDS)
+            if worker.units and now - worker.heard > limit:
+                yield from self._replace(worker, f"was silent for {limit:.0f} s", is_dead=False)
         self._hand_out()
 
     def drain(self) -> Iterator[Event]:
@@ -142,13 +156,21 @@ class WorkerPool:
             content = worker.partial + worker.stdout.read()
             for line in content.splitlines():
                 yield from self._hear(worker, json.loads(line))
-            worker.process.wait()
+        for group in self._groups:
+            group.wait()
 
     def close(self) -> None:
         """Ends the workers, whatever they are doing."""
         for worker in self._workers:
-            self._end(worker)
+            self._forget(worker)
         self._workers.clear()
+        for group in self._groups:
+            # The group is a session of its own, so this reaches its workers, and nobody else.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group.pid, signal.SIGKILL)
+            group.wait()
+            assert group.stdout is not None
+            group.stdout.close()
         self._selector.close()
 
     def __enter__(self) -> Self:
@@ -159,27 +181,67 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def _start(self) -> _Worker:
-        program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)])
-        process = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=False
+    def _start(self, count: int) -> list[_Worker]:
+        """Starts workers that share one group: libraries are loaded once, then the group forks."""
+        ours, theirs = [], []
+        for _ in range(count):
+            (child_in, stdin), (stdout, child_out) = os.pipe(), os.pipe()
+            ours.append((stdin, stdout))
+            theirs.append((child_in, child_out))
+        program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)], pipes=theirs)
+        group = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            pass_fds=[descriptor for pair in theirs for descriptor in pair],
+            # No worker needs linear algebra, and its threads do not survive a fork.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
         )
-        assert process.stdin is not None and process.stdout is not None
-        worker = _Worker(process, process.stdin, process.stdout, heard=time.monotonic())
-        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
-        if self._job is not None:
-            self._send(worker, self._job.to_json())
-        return worker
+        self._groups.append(group)
+        for descriptor in (descriptor for pair in theirs for descriptor in pair):
+            os.close(descriptor)
+        workers = []
+        for stdin, stdout in ours:
+            worker = _Worker(
+                group, os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb", buffering=0), heard=time.monotonic()
+            )
+            self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+            if self._job is not None:
+                self._send(worker, self._job.to_json())
+            workers.append(worker)
+        return workers
 
-    def _end(self, worker: _Worker) -> None:
+    def _forget(self, worker: _Worker) -> None:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(worker.stdout)
         with contextlib.suppress(BrokenPipeError):
             worker.stdin.close()
-        if worker.process.poll() is None:
-            worker.process.kill()
-        worker.process.wait()
         worker.stdout.close()
+
+    def _end(self, worker: _Worker, *, is_dead: bool) -> int | None:
+        """Ends one worker; returns its exit code, negative for a signal, or None where that cannot be learnt."""
+        if not is_dead:
+            with contextlib.suppress(ProcessLookupError):
+                if worker.pid is None:
+                    # It never came so far as to say who it is: the whole group is stuck before its forks.
+                    os.killpg(worker.group.pid, signal.SIGKILL)
+                else:
+                    os.kill(worker.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
+        self._forget(worker)
+        self._workers.remove(worker)
+        told = worker.group.stdout
+        assert told is not None
+        while worker.pid not in self._codes:
+            if not select.select([told], [], [], _CODE_SECONDS)[0]:
+                return None
+            lines = os.read(told.fileno(), 1 << 16)
+            if not lines:
+                return worker.group.wait()
+            for line in lines.splitlines():
+                pid, code = line.split()
+                self._codes[int(pid)] = int(code)
+        return self._codes[worker.pid]
 
     def _send(self, worker: _Worker, line: str) -> None:
         # A worker that is dead is noticed when its stdout ends.
@@ -201,7 +263,9 @@ class WorkerPool:
             self._send(worker, json.dumps({"unit": asdict(unit), "name_each": careful, "sync": self._sync}))
 
     def _hear(self, worker: _Worker, message: dict[str, Any]) -> Iterator[Event]:
-        if "files" in message:
+        if "pid" in message:
+            worker.pid = message["pid"]
+        elif "files" in message:
             worker.files_done += message["files"]
             worker.bytes_done += message["bytes"]
             yield Progressed(message["files"], message["bytes"])
@@ -217,11 +281,9 @@ class WorkerPool:
         else:
             raise _as_error(message)
 
-    def _replace(self, worker: _Worker, how: str) -> Iterator[Event]:
+    def _replace(self, worker: _Worker, how: str, *, is_dead: bool) -> Iterator[Event]:
         """Puts a new worker in the place of one that died or hangs, and its units back in the queue."""
-        self._end(worker)
-        self._workers.remove(worker)
-        code = worker.process.returncode
+        code = self._end(worker, is_dead=is_dead)
         if not worker.units:
             raise RuntimeError(
                 f"a worker {how} before it had anything to do (exit code {code}); see what it said above"
@@ -237,7 +299,7 @@ class WorkerPool:
             )
         yield Progressed(-worker.files_done, -worker.bytes_done)
         self._waiting.extendleft(reversed(worker.units))
-        self._workers.append(self._start())
+        self._workers += self._start(1)
 
 
 def _as_error(message: dict[str, Any]) -> Exception:

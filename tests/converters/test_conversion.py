@@ -280,7 +280,7 @@ def lines_of_journal(out: Path) -> int:
 
 
 @every_format
-@pytest.mark.parametrize("lines", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("lines", [0, 2, 4])
 def test_a_run_killed_at_any_moment_is_finished_by_the_next_to_the_same_bytes(
     to: str, lines: int, source: Path, tmp_path: Path, reference: dict[str, dict[str, str]]
 ) -> None:
@@ -309,7 +309,7 @@ def test_sigterm_ends_a_run_and_its_workers(to: str, source: Path, tmp_path: Pat
     process = run_command(source, tmp_path / "out", to)
     while not lines_of_journal(tmp_path / "out") and process.poll() is None:
         time.sleep(0.001)
-    children = psutil.Process(process.pid).children() if process.poll() is None else []
+    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.terminate()
     process.communicate()
     _, alive = psutil.wait_procs(children, timeout=10)
@@ -363,7 +363,11 @@ class Disturbance:
 
     def __call__(self, progress: Progress) -> None:
         if not self.happened:
-            psutil.Process().children()[0].send_signal(self._number)
+            # The workers are children of the one child of ours.
+            group = psutil.Process().children()[0]
+            while not group.children():
+                time.sleep(0.01)
+            group.children()[-1].send_signal(self._number)
             self.happened = True
 
 
@@ -423,7 +427,7 @@ def test_a_finished_dataset_is_refused_and_stays_until_its_replacement_is_whole(
 ) -> None:
     out = tmp_path / "out"
     convert(source, out, options(to))
-    with pytest.raises(DestinationError, match="finished dataset.*--overwrite"):
+    with pytest.raises(DestinationError, match=r"finished dataset.*--overwrite"):
         convert(source, out, options(to))
 
     class Stop(Exception):
@@ -496,7 +500,7 @@ def test_too_little_space_is_refused_before_anything_is_written(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(DestinationError, match="are needed and 0.00 GB are free"):
+    with pytest.raises(DestinationError, match=r"are needed and 0.00 GB are free"):
         convert(source, tmp_path / "out", options("tfrecord"))
     assert not (tmp_path / "out").exists()
 
