@@ -135,6 +135,13 @@ def _is_to_be_changed(header: JpegHeader, options: ImageOptions) -> bool:
 
 
 def _remade(content: bytes, kind: Kind, header: JpegHeader | None, options: ImageOptions) -> Picture | Rejected:
+    if header is not None and header.components != 4 and options.encoding != "source" and options.resizer == "opencv":
+        from dataio.converters.opencv_pixels import made_smaller
+
+        picture = made_smaller(content, header, options)
+        if picture is not None:
+            return picture
+        # What OpenCV cannot decode Pillow is asked about, which can also say why not.
     from dataio.converters.pixels import remake
 
     return remake(content, kind, header, options)

@@ -82,7 +82,7 @@ def scan_labelled(root: Path, labels: Labels, *, progress: Callable[[int], None]
     """
     walk = Walk(root, progress)
     listing = walk.listing(b"")
-    at_root = any(walk.is_candidate(b"", name, size) for name, size, _ in listing.files)
+    at_root = any(walk.is_candidate(b"", name, size) for name, size, _ in listing.files())
     groups = [(ONLY_SPLIT, b"", listing)]
     if not at_root and (folders := splits_among(listing, root)):
         groups = [

@@ -200,8 +200,8 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _plain(image: Image.Image, kind: Kind) -> Image.Image:
-    """`image` with 8-bit samples, gray (L) or colour (RGB, or YCbCr where the JPEG decoder gave that)."""
-    if image.mode in ("L", "RGB", "YCbCr") and "transparency" not in image.info:
+    """`image` with 8-bit samples, gray (L) or colour (RGB)."""
+    if image.mode in ("L", "RGB") and "transparency" not in image.info:
         return image
     if image.mode == "1":
         return image.convert("L")

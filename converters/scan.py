@@ -109,8 +109,8 @@ def splits_among(listing: Listing, root: Path) -> list[Folder]:
 
 def _outside(listing: Listing, walk: Walk, prefix: bytes, folder: Path, notes: list[str]) -> int:
     """Counts the pictures that lie beside class folders and belong to none."""
-    pictures = [name for name, size, _ in listing.files if walk.is_candidate(prefix, name, size)]
-    others = len(listing.files) - len(pictures)
+    pictures = [name for name, size, _ in listing.files() if walk.is_candidate(prefix, name, size)]
+    others = sum(1 for _ in listing.files()) - len(pictures)
     if others:
         walk.skipped["not_a_picture"] += others
     if pictures:

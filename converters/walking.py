@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from dataio.converters.kinds import HEAD_BYTES, has_picture_suffix, picture_kind
@@ -36,9 +37,12 @@ _JUNK = frozenset(
 _PROGRESS_STEP = 1000
 
 
-#: (name, size in bytes, time of last change in nanoseconds). A tuple, because there may be millions in one
-#: folder.
+#: (name, size in bytes, time of last change in nanoseconds).
 File = tuple[bytes, int, int]
+
+#: How a file is kept while its folder is listed: the name, a zero byte, size and time. One object a file
+#: instead of four, and sorted as the names are, because no name holds a zero byte.
+_NUMBERS = struct.Struct("<qq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +57,32 @@ class Folder:
     """Identities of the folders it was reached through."""
 
 
-@dataclass(slots=True)
 class Listing:
     """One folder's entries, in the order in which their paths sort."""
 
-    files: list[File] = field(default_factory=list)
-    """Regular files, and broken links with a picture's name."""
-    folders: list[Folder] = field(default_factory=list)
-    """Folders, links to folders among them."""
+    def __init__(self) -> None:
+        self.folders: list[Folder] = []
+        self._packed: list[bytes] = []
+
+    def add_file(self, name: bytes, size: int, mtime_ns: int) -> None:
+        """Adds a regular file, or a broken link with a picture's name."""
+        self._packed.append(b"%b\0%b" % (name, _NUMBERS.pack(size, mtime_ns)))
+
+    def sort(self) -> None:
+        """Puts the entries in order; to be called once all are there."""
+        self._packed.sort()
+        self.folders.sort(key=lambda entry: entry.name + b"/")
+
+    def files(self) -> Iterator[File]:
+        """The files, sorted by name."""
+        for entry in self._packed:
+            yield entry[: -1 - _NUMBERS.size], *_NUMBERS.unpack_from(entry, len(entry) - _NUMBERS.size)
 
     def merged(self) -> Iterator[File | Folder]:
         """Files and folders in bytewise order of the paths below: a folder sorts as its name with a slash."""
         folders = iter(self.folders)
         folder = next(folders, None)
-        for file in self.files:
+        for file in self.files():
             while folder is not None and folder.name + b"/" < file[0]:
                 yield folder
                 folder = next(folders, None)
@@ -105,8 +121,7 @@ class Walk:
                     self._sort_out(entry, chain, listing)
         except OSError as problem:
             raise SourceError(f"cannot list the folder {printable(path)}: {problem.strerror}") from problem
-        listing.files.sort()
-        listing.folders.sort(key=lambda entry: entry.name + b"/")
+        listing.sort()
         return listing
 
     def files(self, prefix: bytes, listing: Listing) -> Iterator[tuple[bytes, File]]:
@@ -153,7 +168,7 @@ class Walk:
             # A link to nowhere, or a file that vanished. With a picture's name it becomes a candidate, so
             # that the outcome names it as unreadable: a tree of broken links must not look like an empty one.
             if has_picture_suffix(name):
-                listing.files.append((name, 0, 0))
+                listing.add_file(name, 0, 0)
             else:
                 self.skipped["not_a_picture"] += 1
             return
@@ -164,7 +179,7 @@ class Walk:
             else:
                 listing.folders.append(Folder(name, identity, chain))
         elif stat.S_ISREG(found.st_mode):
-            listing.files.append((name, found.st_size, found.st_mtime_ns))
+            listing.add_file(name, found.st_size, found.st_mtime_ns)
         else:
             self.skipped["special"] += 1
 
