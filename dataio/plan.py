@@ -33,8 +33,8 @@ class Plan(Record):
     fused_decode_and_crop: bool = False
     """Decode only the part of the JPEG that the crop needs (tf.image.decode_and_crop_jpeg). `close`, not `exact`."""
     kernel: Literal["tensorflow", "opencv"] = "tensorflow"
-    """Who cuts, resizes and flips. `opencv` (extra `fast`): one Python call a batch, with OpenCV and simplejpeg; differs
-    by 1 level from TensorFlow's ops, a picture a call. `close`, not `exact`."""
+    """Who cuts, resizes and flips. `opencv` (extra `fast`): one Python call a batch, with OpenCV and simplejpeg;
+    differs by 1 level from TensorFlow's ops, a picture a call. `close`, not `exact`."""
     threads: Count | Literal["auto"] = "auto"
     """Size of the pipeline's own thread pool. auto: the cores this process may use (affinity and cgroup quota)."""
     deterministic: bool = True

@@ -32,7 +32,7 @@ def make_app() -> typer.Typer:
     """The command line with all its subcommands."""
     app = typer.Typer(
         name="dataio",
-        help="Feed GPUs from JPEGs: convert folders, measure whether the GPU starves, and hand over the tuned pipeline.",
+        help="Feed GPUs from JPEGs: convert folders, measure whether the GPU starves, hand over the tuned pipeline.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help: rich's boxes leave a third of 80 columns to the text

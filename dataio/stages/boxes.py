@@ -47,11 +47,11 @@ class _NumPy:
 
     @staticmethod
     def shifted_xor(value: np.ndarray, bits: int) -> np.ndarray:
-        return value ^ (value >> np.uint64(bits))
+        return np.asarray(np.bitwise_xor(value, np.right_shift(value, np.uint64(bits))))
 
     @staticmethod
     def top_bits(value: np.ndarray) -> np.ndarray:
-        return value >> np.uint64(11)
+        return np.asarray(np.right_shift(value, np.uint64(11)))
 
     @staticmethod
     def stack(values: list[np.ndarray]) -> np.ndarray:
@@ -59,15 +59,15 @@ class _NumPy:
 
     @staticmethod
     def first(accepted: np.ndarray) -> np.ndarray:
-        return np.argmax(accepted, axis=-1)
+        return np.asarray(np.argmax(accepted, axis=-1))
 
     @staticmethod
     def any(accepted: np.ndarray) -> np.ndarray:
-        return np.any(accepted, axis=-1)
+        return np.asarray(np.any(accepted, axis=-1))
 
     @staticmethod
     def take(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(values, at[..., None], axis=-1)[..., 0]
+        return np.asarray(np.take_along_axis(values, at[..., None], axis=-1)[..., 0])
 
 
 def draw_boxes(
@@ -124,9 +124,7 @@ def draw_boxes_in_graph(
     return _draw(_TensorFlow, recipe, training, epoch, index, height, width)
 
 
-def _draw(
-    ops: Any, recipe: Recipe, training: bool, epoch: Any, index: Any, height: Any, width: Any
-) -> tuple[Any, Any]:
+def _draw(ops: Any, recipe: Recipe, training: bool, epoch: Any, index: Any, height: Any, width: Any) -> tuple[Any, Any]:
     full_height, full_width = ops.doubles(height), ops.doubles(width)
     random_crop = training and recipe.crop == "random-resized"
     flipping = training and recipe.flip
@@ -172,9 +170,7 @@ def _random_box(ops: Any, recipe: Recipe, uniform: Any, height: Any, width: Any)
     # No try fitted: the largest centred box whose aspect lies within the bounds.
     fallback_wide = ops.where(width > height * high_ratio, ops.floor(height * high_ratio + 0.5), width)
     fallback_tall = ops.where(width < height * low_ratio, ops.floor(width / low_ratio + 0.5), height)
-    fallback_wide = ops.where(
-        fallback_wide > width, width, ops.where(fallback_wide < 1, width * 0 + 1, fallback_wide)
-    )
+    fallback_wide = ops.where(fallback_wide > width, width, ops.where(fallback_wide < 1, width * 0 + 1, fallback_wide))
     fallback_tall = ops.where(
         fallback_tall > height, height, ops.where(fallback_tall < 1, height * 0 + 1, fallback_tall)
     )
