@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 ROUNDS = 5
 ROUND_SECONDS = 0.7
 
+#: Seconds after which warming up is given up; see `measure_supply`.
+WARM_UP_SECONDS = 3.0
+
 #: Plans of a sweep measured in turn. More would hold their buffers, and caches, in memory at the same time.
 GROUP = 6
 
@@ -249,8 +252,8 @@ def _sweep(bench: _Bench, one: Measured, sweep: Sweep) -> None:
     plans = _sweep_plans(one.data, bench.recipe, sweep)
     for plan in plans.values():
         plan.check(bench.recipe)
+    one.baselines = set(baseline_plans(one.data, bench.recipe))
     possible = _possible(bench, one, plans)
-    one.baselines = set(possible) & set(baseline_plans(one.data, bench.recipe))
     names = list(possible)
     for first in range(0, len(names), GROUP):
         group = {name: possible[name] for name in names[first : first + GROUP]}
@@ -266,13 +269,13 @@ def _sweep(bench: _Bench, one: Measured, sweep: Sweep) -> None:
 
 
 def _possible(bench: _Bench, one: Measured, plans: Mapping[str, Plan]) -> dict[str, Plan]:
-    """The plans that fit into memory; the others are noted as refused."""
+    """The baselines, and the plans that fit into memory; the others are noted as refused."""
     free = usable_memory_bytes()
     possible = {}
     for name, plan in plans.items():
         footprint = predict_footprint(one.data, bench.recipe, plan, split=bench.split, cores=bench.cores)
         reason = refusal(footprint, free_bytes=free)
-        if reason is None:
+        if reason is None or name in one.baselines:
             possible[name] = plan
         else:
             one.refused[name] = reason
@@ -291,6 +294,7 @@ def _measure_group(bench: _Bench, one: Measured, group: Mapping[str, Plan], *, b
         batch_size=bench.recipe.batch_size,
         rounds=ROUNDS,
         round_seconds=ROUND_SECONDS,
+        warm_up_seconds=WARM_UP_SECONDS,
         whole_first_epoch={name for name, plan in group.items() if plan.cache != "none"},
         clock=bench.clock,
         on_progress=on_progress,

@@ -17,7 +17,7 @@ from dataio.errors import DataioError, LimitExceeded
 
 #: Subcommand modules in the order in which help shows them; each has `register(app)` and imports light things only,
 #: because `dataio --help` loads them all.
-_COMMANDS = ("convert", "inspect", "verify", "repair", "bench", "demo")
+_COMMANDS = ("convert", "inspect", "verify", "repair", "bench", "demo", "export")
 
 
 def _print_version(asked: bool) -> None:

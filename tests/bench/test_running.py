@@ -1,0 +1,129 @@
+"""A whole bench run on a dataset in memory: what is measured, chosen and judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dataio.bench import running
+from dataio.bench.grid import parse_sweep
+from dataio.bench.results import Results
+from dataio.bench.running import BenchProgress, run_bench, short_names, sweep_seconds
+from dataio.bench.step import SimulatedAccelerator
+from dataio.errors import DataNotFound, PlanError
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+from tests.bench.memory_data import MemoryData
+
+RECIPE = Recipe(image_size=16, batch_size=16, dtype="uint8")
+SWEEP = parse_sweep(["prefetch=auto", "cache=none,memory"])
+
+
+@pytest.fixture(scope="module")
+def quick() -> pytest.MonkeyPatch:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "ROUNDS", 2)
+        patch.setattr(running, "ROUND_SECONDS", 0.05)
+        patch.setattr(running, "WARM_UP_SECONDS", 0.2)
+        patch.setattr(running, "LOOP_SECONDS", (1.0, 1.0))
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "records.bin").write_bytes(bytes(1 << 16))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def swept(quick: pytest.MonkeyPatch, folder: Path) -> tuple[Results, list[BenchProgress]]:
+    heard: list[BenchProgress] = []
+    results = run_bench(
+        [MemoryData(folder)],
+        RECIPE,
+        step=SimulatedAccelerator(0.004),
+        sweep=SWEEP,
+        command="dataio bench somewhere",
+        on_progress=heard.append,
+    )
+    return results, heard
+
+
+def test_baselines_and_the_whole_grid_are_measured(swept: tuple[Results, list[BenchProgress]]) -> None:
+    results, _ = swept
+    names = {run.name for run in results.runs}
+    assert {"naive", "cores", "autotune", "autotune_fused"} <= names
+    plans = [run.plan for run in results.runs]
+    assert Plan() in plans and Plan(cache="memory") in plans
+    assert len(set(plans)) == len(plans), "a plan of the grid that is a baseline is measured once"
+
+
+def test_one_run_is_chosen_and_every_run_has_its_raw_rounds(swept: tuple[Results, list[BenchProgress]]) -> None:
+    results, _ = swept
+    assert sum(run.chosen for run in results.runs) == 1
+    assert all(len(run.samples) == 2 for run in results.runs)
+    assert {run.state for run in results.runs if run.plan.cache == "memory"} == {"cached"}
+
+
+def test_a_step_gives_two_verdicts_and_the_loops_behind_them(swept: tuple[Results, list[BenchProgress]]) -> None:
+    results, _ = swept
+    assert results.verdict is not None and results.verdict_before is not None
+    assert results.step is not None
+    assert results.step.images_per_second == pytest.approx(16 / 0.004)
+    assert results.loops[0].run == "autotune"
+    assert results.loops[-1].run == results.chosen.name
+    assert all(len(loop.wait_seconds) == len(loop.step_seconds) > 0 for loop in results.loops)
+
+
+def test_stages_machine_and_sweep_are_recorded(swept: tuple[Results, list[BenchProgress]]) -> None:
+    results, _ = swept
+    assert sum(cost.share for cost in results.costs) == pytest.approx(1)
+    assert results.machine.storage[0].sampled_bytes == 1 << 16
+    assert results.sweep == SWEEP
+    assert results.command == "dataio bench somewhere"
+
+
+def test_progress_names_the_plan_and_never_goes_past_its_end(swept: tuple[Results, list[BenchProgress]]) -> None:
+    _, heard = swept
+    assert {progress.detail for progress in heard} >= {"naive", "autotune"}
+    assert all(0 <= progress.done <= progress.total for progress in heard)
+
+
+def test_a_cache_that_does_not_fit_is_refused_and_not_tried(
+    quick: pytest.MonkeyPatch, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "usable_memory_bytes", lambda: 100_000_000)
+    data = MemoryData(folder)
+    data.splits = {"train": replace(data.splits["train"], bytes=10**12)}
+    results = run_bench([data], RECIPE, sweep=parse_sweep(["cache=memory"]))
+    assert [refused.name for refused in results.refused] == ["cache=memory"]
+    assert all(run.plan.cache == "none" for run in results.runs)
+    assert results.verdict is None and results.verdict_before is None
+
+
+def test_a_sweep_of_what_the_recipe_forbids_is_an_error_before_anything_runs(folder: Path) -> None:
+    with pytest.raises(PlanError, match="exact"):
+        run_bench([MemoryData(folder)], RECIPE.replace(fidelity="exact"), sweep=parse_sweep(["kernel=opencv"]))
+
+
+def test_a_missing_split_is_an_error_before_anything_runs(folder: Path) -> None:
+    with pytest.raises(DataNotFound, match="val"):
+        run_bench([MemoryData(folder)], RECIPE, split="val")
+
+
+def test_a_longer_sweep_is_told_to_take_longer(folder: Path) -> None:
+    data = [MemoryData(folder)]
+    short = sweep_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=False)
+    long = sweep_seconds(data, parse_sweep(["prefetch=1,2,3", "threads=1,2"]), RECIPE, split="train", step=False)
+    assert long > short > 10
+    assert sweep_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=True) > short
+
+
+def test_datasets_get_the_shortest_names_that_tell_them_apart(tmp_path: Path) -> None:
+    paths = [tmp_path / "a" / "photos", tmp_path / "b" / "photos", tmp_path / "b" / "other"]
+    assert short_names([MemoryData(path, records=1) for path in paths]) == ["a/photos", "b/photos", "b/other"]
+    assert short_names([MemoryData(paths[0], records=1)]) == ["photos"]
+    assert len(set(short_names([MemoryData(paths[0], records=1)] * 2))) == 2
