@@ -66,8 +66,9 @@ def _resized(cv2: Any, decoded: Array, cut: Cut, extent: tuple[float, float]) ->
     """The part of `decoded` that `cut` keeps, in its size.
 
     Cubic interpolation looks at 4 x 4 pixels whatever the scale, so it is used to enlarge only: up to the size wanted
-    times a power of two, which averages of 2 x 2 pixels then bring down without aliasing. On photographs (500 x 375 to
-    341 x 256) that is nearer to Lanczos than OpenCV's own INTER_AREA (1.4 against 1.9 levels) in half of its time.
+    times a power of two, which averages of 2 x 2 pixels then bring down without aliasing. Even sides are halved so
+    beforehand as long as they are twice what is wanted. On photographs (500 x 375 to 341 x 256) the result is nearer
+    to Lanczos than OpenCV's own INTER_AREA (1.4 against 1.9 levels), in half of its time.
     """
     left, top, right, bottom = cut.box
     height, width = extent
@@ -75,6 +76,8 @@ def _resized(cv2: Any, decoded: Array, cut: Cut, extent: tuple[float, float]) ->
     # Never less than a pixel, also of a picture that is one pixel wide.
     last_row, last_column = max(first_row + 1, round(bottom * height)), max(first_column + 1, round(right * width))
     part = decoded[first_row:last_row, first_column:last_column]
+    while not (part.shape[0] % 2 or part.shape[1] % 2) and _covers(part, 2 * cut.height, 2 * cut.width):
+        part = cv2.resize(part, (part.shape[1] // 2, part.shape[0] // 2), interpolation=cv2.INTER_AREA)
     times = 1
     while times * cut.height < part.shape[0] or times * cut.width < part.shape[1]:
         times *= 2
@@ -84,6 +87,10 @@ def _resized(cv2: Any, decoded: Array, cut: Cut, extent: tuple[float, float]) ->
         times //= 2
         part = cv2.resize(part, (times * cut.width, times * cut.height), interpolation=cv2.INTER_AREA)
     return part
+
+
+def _covers(image: Array, height: int, width: int) -> bool:
+    return image.shape[0] >= height and image.shape[1] >= width
 
 
 def _upright(cv2: Any, image: Array, orientation: int) -> Array:

@@ -11,9 +11,8 @@ from PIL import Image, JpegImagePlugin
 from dataio.converters.picture import ImageOptions, Resizer
 
 #: A JPEG is decoded at 1/2, 1/4 or 1/8 where what comes out is still this many times the size wanted.
-#: Source: our measurement on 47 photographs (tests/benchmarks/test_scaled_decoding.py): at 2, finished pixels
-#: differ from those of a full decode by 0.7 levels on average and 1.2 in the worst picture; at 1 by 1.4 and
-#: 4.4.
+#: Source: our measurement on 47 photographs (tests/benchmarks/test_scaled_decoding.py): at 2, finished pixels differ
+#: from those of a full decode by 0.4 levels on average and 1.0 in the worst picture; at 1 by 1.1 and 4.4.
 DECODE_MARGIN = 2
 
 #: Pillow's filter: antialiased when shrinking (its support widens), sharp, and without the halos of Lanczos.
