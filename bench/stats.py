@@ -46,15 +46,28 @@ def median_interval(rounds: Floats, *, confidence: float = 0.95, seed: int = 0, 
 
 
 def ratio_interval(
-    rounds: Floats, reference: Floats, *, confidence: float = 0.95, seed: int = 0, resamples: int = 2000
+    rounds: Floats,
+    reference: Floats,
+    *,
+    in_turn: bool = True,
+    confidence: float = 0.95,
+    seed: int = 0,
+    resamples: int = 2000,
 ) -> Interval:
     """How many times `reference` the first figure is, with its interval.
 
-    Rounds of equal number are taken as measured in turn (A B A B ...): the ratio is formed within each round, so that
-    what slowed the machine for both cancels. Otherwise both sides are resampled on their own.
+    Args:
+        rounds: float[rounds], the figure of each round, above 0.
+        reference: float[rounds], what it is compared with.
+        in_turn: both were measured in turn (A B A B ...) in one run: the ratio is then formed within each round, so
+            that what slowed the machine for both cancels. Otherwise, or with unequal numbers of rounds, each side is
+            resampled on its own.
+        confidence: share of intervals that shall hold the true ratio, in (0, 1).
+        seed: of the bootstrap: same numbers, same interval.
+        resamples: of the bootstrap.
     """
     ours, theirs = np.asarray(rounds, np.float64), np.asarray(reference, np.float64)
-    if len(ours) == len(theirs):
+    if in_turn and len(ours) == len(theirs):
         return median_interval(ours / theirs, confidence=confidence, seed=seed, resamples=resamples)
     if min(len(ours), len(theirs)) < 2:
         raise ValueError(f"an interval needs at least 2 rounds on each side, found {len(ours)} and {len(theirs)}")
