@@ -216,9 +216,13 @@ def _plain(image: Image.Image, kind: Kind) -> Image.Image:
 
 def _over_white(image: Image.Image) -> Image.Image:
     gray = image.mode in ("L", "LA", "La")
-    layers = image.convert("RGBA")
-    white = Image.new("RGBA", layers.size, (255, 255, 255, 255))
-    return Image.alpha_composite(white, layers).convert("L" if gray else "RGB")
+    layers = image.convert("LA" if gray else "RGBA")
+    alpha, opaque = layers.getchannel("A"), layers.convert("L" if gray else "RGB")
+    if alpha.getextrema() == (255, 255):
+        return opaque
+    white = Image.new(opaque.mode, opaque.size, "white")
+    white.paste(opaque, mask=alpha)
+    return white
 
 
 def _sampling(image: Image.Image) -> str:

@@ -14,8 +14,9 @@ from typing import Literal
 
 from dataio.errors import DataioError
 
-#: Frame headers, T81 table B.1: C0 to CF without DHT (C4), JPG (C8) and DAC (CC).
-_FRAMES = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
+#: Frame headers, T81 table B.1: C0 to CF without DHT (C4), JPG (C8) and DAC (CC); and F7 of JPEG-LS (ITU-T
+#: T.87 C.1.1).
+_FRAMES = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF, 0xF7})
 #: Frames that libjpeg decoders of every build read: baseline, extended sequential and progressive, Huffman
 #: coded.
 _READABLE_FRAMES = frozenset({0xC0, 0xC1, 0xC2})
@@ -33,6 +34,7 @@ _FRAME_NAMES = {
     0xCD: "differential arithmetic sequential",
     0xCE: "differential arithmetic progressive",
     0xCF: "differential arithmetic lossless",
+    0xF7: "JPEG-LS",
 }
 #: Markers without a length, T81 table B.1: TEM and RST0 to RST7.
 _BARE = frozenset({0x01, *range(0xD0, 0xD8)})
@@ -41,6 +43,12 @@ _SOI, _EOI, _SOS, _DQT, _DHT, _APP1, _APP2, _APP14 = 0xD8, 0xD9, 0xDA, 0xDB, 0xC
 #: Bytes of each TIFF field type that an orientation is found with: BYTE, SHORT, LONG. Source: TIFF section 2;
 #: the standard asks for SHORT, cameras and editors write all three.
 _ORIENTATION_TYPES = {1: 1, 3: 2, 4: 4}
+
+
+#: Segments and stray bytes that a header may have before it is given up. Real headers have fewer than 300
+#: segments (255 of them a colour profile); without a limit, a hostile file of a gigabyte would be read for
+#: minutes.
+_MOST_STEPS = 20_000
 
 
 class JpegError(DataioError, ValueError):
@@ -64,7 +72,7 @@ class JpegHeader:
     precision: int
     """Bits a sample; 8 in every JPEG that training readers decode."""
     frame: int
-    """Second byte of the SOF marker, 0xC0 to 0xCF: which process coded the frame."""
+    """Second byte of the SOF marker, 0xC0 to 0xCF or 0xF7: which process coded the frame."""
     orientation: int
     """EXIF orientation 1..8: 1 upright, also where there is none or it cannot be parsed."""
     adobe_transform: int | None
@@ -121,11 +129,11 @@ def read_header(content: bytes) -> JpegHeader:
     height = width = components = precision = frame = 0
     orientation = 1
     oriented = has_icc = has_huffman = has_quantisation = False
-    exif_blocks: tuple[tuple[int, int], ...] = ()
+    exif_blocks: list[tuple[int, int]] = []
     adobe: int | None = None
     doubt: str | None = None
     position, size = 2, len(content)
-    while True:
+    for _ in range(_MOST_STEPS):
         if position + 4 > size:
             if content[position : position + 2] == b"\xff\xd9":
                 raise JpegError("corrupt", _nothing_to_decode(frame))
@@ -138,8 +146,9 @@ def read_header(content: bytes) -> JpegHeader:
                 raise JpegError("truncated", "no marker follows: the file ends in its header")
             continue
         marker = content[position + 1]
-        if marker == 0xFF:  # fill bytes, T81 B.1.1.2
-            position += 1
+        if marker == 0xFF:  # fill bytes, T81 B.1.1.2; any number of them
+            run = content[position : position + 4096]
+            position += max(1, len(run) - len(run.lstrip(b"\xff")) - 1)
             continue
         if marker == 0x00 or marker in _BARE:
             doubt = f"stray marker FF {marker:02X} in the header, at {position}"
@@ -183,7 +192,7 @@ def read_header(content: bytes) -> JpegHeader:
             has_quantisation = True
         elif marker == _APP1:
             if content[start : start + 6] == b"Exif\0\0":
-                exif_blocks += ((position, end),)
+                exif_blocks.append((position, end))
                 if not oriented:
                     found = exif_orientation(content[start + 6 : end])
                     if found is not None:
@@ -193,6 +202,8 @@ def read_header(content: bytes) -> JpegHeader:
         elif marker == _APP14 and end - start >= 12 and content[start : start + 5] == b"Adobe":
             adobe = content[start + 11]
         position = end
+    else:
+        raise JpegError("corrupt", f"no scan after {_MOST_STEPS:,} segments, at {position}")
     if doubt is None and not (has_huffman and has_quantisation):
         doubt = "no Huffman or quantisation table before the first scan"
     if doubt is None and not ends:
@@ -206,7 +217,7 @@ def read_header(content: bytes) -> JpegHeader:
         orientation=orientation,
         adobe_transform=adobe,
         scan_offset=end,
-        exif_blocks=exif_blocks,
+        exif_blocks=tuple(exif_blocks),
         has_icc_profile=has_icc,
         ends=ends,
         doubt=doubt,

@@ -110,7 +110,13 @@ def test_exif_blocks_can_be_left_out_and_nothing_else_with_them() -> None:
 
 @pytest.mark.parametrize(
     "marker, precision, said",
-    [(0xC1, 12, "12 bits"), (0xC3, 8, "lossless"), (0xC9, 8, "arithmetic"), (0xC5, 8, "differential")],
+    [
+        (0xC1, 12, "12 bits"),
+        (0xC3, 8, "lossless"),
+        (0xC9, 8, "arithmetic"),
+        (0xC5, 8, "differential"),
+        (0xF7, 8, "JPEG-LS"),
+    ],
 )
 def test_what_training_readers_cannot_decode_is_named(marker: int, precision: int, said: str) -> None:
     content = bytearray(jpeg())
@@ -133,6 +139,22 @@ def test_what_training_readers_cannot_decode_is_named(marker: int, precision: in
 def test_an_odd_file_raises_doubt(change: object, doubt: str) -> None:
     assert callable(change)
     assert doubt in (read_header(change(jpeg())).doubt or "")
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [b"\xff\xfe\x00\x02", b"\xff\x00", b"\xff\xd0", b"a\xff\x00", exif_segment(b"II*\0")],
+)
+def test_a_header_without_end_is_given_up_after_a_bounded_number_of_steps(filler: bytes) -> None:
+    with pytest.raises(JpegError, match="no scan after 20,000 segments") as refused:
+        read_header(b"\xff\xd8" + filler * 100_000)
+    assert refused.value.kind == "corrupt"
+
+
+def test_any_number_of_fill_bytes_is_skipped_in_few_steps() -> None:
+    content = jpeg()
+    header = read_header(content[:2] + b"\xff" * 10_000_000 + content[2:])
+    assert (header.width, header.doubt) == (60, None)
 
 
 def test_fill_bytes_before_a_marker_are_nothing_odd() -> None:
