@@ -15,6 +15,7 @@ from dataio.stages.decoding import make_decoder
 from dataio.stages.epochs import EpochClock, attach_clock
 from dataio.stages.finishing import make_finisher
 from dataio.stages.options import make_options
+from dataio.stages.transforming import make_transform
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -76,7 +77,10 @@ def build(
     records = records.apply(tf.data.experimental.assert_cardinality(count))
     drop_remainder = training and recipe.drop_remainder
     finish = make_finisher(recipe, len(data.class_names))
-    if plan.kernel == "opencv":
+    if recipe.transform is not None:
+        close_iterators_at_exit()  # the transform may be a Python function
+        batches = _transformed(records, data, recipe, plan, training)
+    elif plan.kernel == "opencv":
         close_iterators_at_exit()
         decode_batch = make_batch_decoder(data.encoding, recipe, plan, training=training)
         batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
@@ -93,6 +97,34 @@ def build(
     elif plan.prefetch > 0:
         batches = batches.prefetch(plan.prefetch)
     return attach_clock(batches.with_options(make_options(plan)), clock)
+
+
+def _transformed(records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Plan, training: bool) -> tf.data.Dataset:
+    """Finished batches with the user's transform, a stage of its own so that its cost is one too."""
+    drop_remainder = training and recipe.drop_remainder
+    transform = make_transform(recipe, training=training)
+    finish = make_finisher(recipe, len(data.class_names))
+    calls = _calls(plan)
+    if plan.kernel == "opencv":
+        # This kernel normalises as it goes; the transform wants plain pixels.
+        plain = recipe.replace(dtype="uint8", normalisation="none")
+        decode = make_batch_decoder(data.encoding, plain, plan, training=training)
+        batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
+        batches = batches.map(lambda batch: _keep_place(decode(batch), batch), **calls)
+    else:
+        decode = make_decoder(data.encoding, recipe, plan)
+        records = add_boxes(records, recipe, training=training)
+        pictures = records.map(lambda record: _keep_place(decode(record), record), **calls)
+        if recipe.transform_per == "picture":
+            pictures = pictures.map(transform, **calls).map(finish, **calls)
+            return pictures.batch(recipe.batch_size, drop_remainder=drop_remainder)
+        batches = pictures.batch(recipe.batch_size, drop_remainder=drop_remainder)
+    return batches.map(transform, **calls).map(finish, **calls)
+
+
+def _keep_place(picture: dict[str, tf.Tensor], record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """A decoded picture with what the transform's seed is made of."""
+    return picture | {"index": record["index"], "epoch": record["epoch"]}
 
 
 def _records_with_epoch(

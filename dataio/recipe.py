@@ -60,6 +60,11 @@ class Recipe(Record):
     """Type of the finished pixels. uint8 takes `normalisation` none and moves a quarter of float32's bytes."""
     normalisation: Literal["none", "unit", "signed", "imagenet"] = "unit"
     """Applied to pixels rounded to 0..255. none: 0..255; unit: 0..1; signed: -1..1; imagenet: (x/255 - mean) / std."""
+    transform: Annotated[str, Field(pattern=r"^[^:\s]+:[^:\s]+$")] | None = None
+    """The user's own function on finished uint8 pixels, before normalisation: "package.module:function", called as
+    `function(image, seed, training)`. None: no transform. See `dataio.stages.transforming.make_transform`."""
+    transform_per: Literal["picture", "batch"] = "picture"
+    """Whether the transform gets one picture and its seed, or a whole batch and theirs; a batch costs fewer calls."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Same seed, same pictures, in any run."""
     fidelity: Literal["close", "exact"] = "close"
@@ -91,9 +96,7 @@ class Recipe(Record):
     @model_validator(mode="after")
     def _fields_agree(self) -> Recipe:
         if self.dtype == "uint8" and self.normalisation != "none":
-            raise ValueError(
-                "dtype uint8 takes normalisation 'none' (normalise on the device, or ask for float32)"
-            )
+            raise ValueError("dtype uint8 takes normalisation 'none' (normalise on the device, or ask for float32)")
         return self
 
     @property

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataio.bench.traps.graph import Operator, Pipeline
-from dataio.bench.traps.trap import Surroundings, Trap
-
-_BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+from dataio.bench.traps.trap import BATCHING, Surroundings, Trap, is_batched
 
 #: Operations that cost next to nothing themselves, so that calling a function a picture costs more than they do: 0.1 ms
 #: a call. They give the same on a batch as on its pictures.
@@ -40,7 +38,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
     """Finds cheap maps before batch, parsing a record at a time, and batches that are taken apart again."""
     for operator in pipeline.of("Map", "ParallelMap"):
         batch = _next(pipeline, operator)
-        if batch is None or batch.kind not in _BATCHING:
+        if batch is None or batch.kind not in BATCHING:
             continue
         work = operator.calls - {"Const", "Identity", "NoOp", "Placeholder"}
         if work and operator.calls <= _CHEAP:
@@ -53,8 +51,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
             )
     for operator in pipeline.of("Map", "ParallelMap"):
         parses = operator.calls & {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
-        batched = any(below.kind in _BATCHING for below in pipeline.below(operator))
-        if parses and not batched and not operator.calls & _DECODERS:
+        if parses and not is_batched(pipeline, operator) and not operator.calls & _DECODERS:
             yield Trap(
                 name="parse-before-batch",
                 operator=str(operator),
@@ -63,7 +60,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
                 fix="parse in the map that decodes, or batch first and use tf.io.parse_example",
             )
     for operator in pipeline.of("Unbatch"):
-        if any(below.kind in _BATCHING for below in pipeline.below(operator)):
+        if any(below.kind in BATCHING for below in pipeline.below(operator)):
             yield Trap(
                 name="batch-taken-apart",
                 operator=str(operator),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataio.bench.traps.graph import Pipeline
-from dataio.bench.traps.trap import Surroundings, Trap
+from dataio.bench.traps.trap import BATCHING, Surroundings, Trap
 
 #: Operators that change no element: a batch that is ready below one of them is ready.
 _PASSING = ("AssertCardinality", "Take", "Skip", "Repeat", "Model", "Window")
@@ -40,7 +40,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
             fix="write .prefetch(tf.data.AUTOTUNE)",
         )
     for operator in outer:
-        if operator.kind == "Prefetch" and any(above.kind in _BATCHING for above in pipeline.above(operator)):
+        if operator.kind == "Prefetch" and any(above.kind in BATCHING for above in pipeline.above(operator)):
             count, batch = operator.number(0), _batch_above(pipeline, operator)
             if count is not None and 0 < count < batch:
                 yield Trap(
@@ -62,11 +62,8 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
                 )
 
 
-_BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
-
-
 def _batch_above(pipeline: Pipeline, operator: object) -> int:
     for above in pipeline.operators:
-        if above.kind in _BATCHING and any(one is operator for one in pipeline.below(above)):
+        if above.kind in BATCHING and any(one is operator for one in pipeline.below(above)):
             return above.number(0) or 0
     return 0

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataio.bench.traps.graph import Operator, Pipeline
-from dataio.bench.traps.trap import Surroundings, Trap, calls_python
-
-_BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+from dataio.bench.traps.trap import Surroundings, Trap, calls_python, is_batched
 
 
 def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
@@ -15,8 +13,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
     for operator in pipeline.of("Map", "ParallelMap", "Filter", "Interleave", "ParallelInterleave"):
         if not calls_python(operator):
             continue
-        batched = any(below.kind in _BATCHING for below in pipeline.below(operator))
-        often = "each batch" if batched else "each element"
+        often = "each batch" if is_batched(pipeline, operator) else "each element"
         yield Trap(
             name="python-function",
             operator=str(operator),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataio.bench.traps.graph import Operator, Pipeline
-from dataio.bench.traps.trap import Surroundings, Trap, costly_calls, say_bytes
-
-_BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+from dataio.bench.traps.trap import Surroundings, Trap, costly_calls, is_batched, say_bytes
 
 #: Elements below which a shuffle of records hardly mixes.
 _TINY_BUFFER = 16
@@ -17,18 +15,14 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
     """Finds shuffles after batch, repeats before shuffle, and buffers that are too large, too small or filled late."""
     for shuffle in pipeline.of("Shuffle", "ShuffleAndRepeat"):
         below = list(pipeline.below(shuffle))
-        unbatched = False
-        for operator in below:
-            unbatched |= operator.kind in {"Unbatch", "FlatMap"}
-            if operator.kind in _BATCHING and not unbatched:
-                yield Trap(
-                    name="shuffle-after-batch",
-                    operator=str(shuffle),
-                    cost="wrong",
-                    finding="whole batches are shuffled: the same pictures always share a batch",
-                    fix="shuffle before batch",
-                )
-                break
+        if is_batched(pipeline, shuffle):
+            yield Trap(
+                name="shuffle-after-batch",
+                operator=str(shuffle),
+                cost="wrong",
+                finding="whole batches are shuffled: the same pictures always share a batch",
+                fix="shuffle before batch",
+            )
         for operator in below:
             if operator.kind in {"Repeat", "ForeverRepeat"}:
                 yield Trap(

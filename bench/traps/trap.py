@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dataio.bench.traps.graph import Operator
+from dataio.bench.traps.graph import Operator, Pipeline
 from dataio.records import Record
 
 Cost = Literal["speed", "memory", "wrong"]
@@ -65,6 +65,19 @@ _PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "NumpyFunction"
 def costly_calls(operator: Operator) -> list[str]:
     """Operations in the operator's function that take long, Python functions included."""
     return sorted(name for name in operator.calls if name.startswith(_COSTLY) or name in _PYTHON)
+
+
+BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+
+
+def is_batched(pipeline: Pipeline, operator: Operator) -> bool:
+    """Whether the elements that reach the operator are batches: made below and not taken apart again."""
+    for below in pipeline.below(operator):
+        if below.kind in {"Unbatch", "FlatMap"}:
+            return False
+        if below.kind in BATCHING:
+            return True
+    return False
 
 
 def calls_python(operator: Operator) -> bool:
