@@ -18,7 +18,7 @@ def measure(time: Time, pipelines: dict[str, VirtualPipeline], **options: Any) -
         return lambda: pipeline
 
     builders = {name: builder(pipeline) for name, pipeline in pipelines.items()}
-    options = {"memory": lambda: 0, "round_seconds": 1.0} | options
+    options = {"memory": lambda: 0, "round_seconds": 1.0, "settle": lambda: None} | options
     return measure_supply(builders, batch_size=4, clock=time.clock, **options)
 
 
