@@ -3,7 +3,7 @@
 The search narrows in rungs, each measuring fewer plans for longer (successive halving; Jamieson and Talwalkar 2016,
 "Non-stochastic best arm identification and hyperparameter optimization"), all plans of a rung in turn:
 
-1. the baselines, and one plan for every way of making pictures;
+1. the baselines, and one plan for every way of making pictures that no baseline uses;
 2. variants of the best ways, as far as prediction does not rule them out;
 3. the finalists, the best baseline always among them.
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 #: Seconds that building a pipeline and warming it up take, beside its rounds. Source: own measurement.
-START_SECONDS = 2.0
+START_SECONDS = 2.2
 #: Seconds after which warming up is given up; see `measure_supply`.
 WARM_UP_SECONDS = 1.6
-#: A round lasts this much longer than what it counts, because it settles first.
-ROUND_OVERHEAD = 1.35
+#: A round lasts this much longer than what it counts: the others fill their buffers first, then its own is used up.
+ROUND_OVERHEAD = 1.7
 #: Shortest and longest round, seconds: below, a round holds too few batches; above, time is better spent on rounds.
-ROUND_SECONDS = (0.25, 0.7)
+ROUND_SECONDS = (0.3, 0.7)
 #: The budget for which rounds have that many seconds each; they grow in proportion.
 ROUND_BUDGET_SHARE = 1 / 150
-#: Share of the budget for the first and for the first two rungs together; the rest is the final's.
-RUNG_SHARES = (0.5, 0.72)
+#: Share of the budget for the first two rungs together; the rest is the final's.
+EARLY_SHARE = 0.7
 #: Rounds of a plan in each rung. In the last one enough for the bootstrap of a median.
-ROUNDS = (3, 3, 7)
+ROUNDS = (4, 3, 6)
 #: Plans in the final, the best baseline included.
 FINALISTS = 4
 #: Seconds of the serial run that tells what reading and making a picture cost.
@@ -211,7 +211,12 @@ def search(
         predictor=Predictor(cores),
     )
     baselines = baseline_plans(data, recipe, cores=cores)
-    kernels = {_name(plan): plan for plan in kernel_plans(data, recipe, cores) if plan not in baselines.values()}
+    covered = {(plan.kernel, plan.fused_decode_and_crop) for plan in baselines.values()}
+    kernels = {
+        _name(plan): plan
+        for plan in kernel_plans(data, recipe, cores)
+        if (plan.kernel, plan.fused_decode_and_crop) not in covered
+    }
     state.report(SearchProgress("what reading and decoding cost", "", 0, 1))
     state.predictor.calibrate(Plan(), state.calibrate(Plan()))
     _measure(state, baselines | kernels, ROUNDS[0], "baselines and kernels")
@@ -244,7 +249,7 @@ def _second_rung(state: _State) -> None:
             wanted += thrifty(base, state.cores)
         wanted += variants(base, state.cores)
     promising = _promising(state, list(dict.fromkeys(plan for plan in wanted if not state.known(plan))))
-    count = max(0, state.affordable(ROUNDS[1], RUNG_SHARES[1]))
+    count = max(0, state.affordable(ROUNDS[1], EARLY_SHARE))
     for plan in promising[count:]:
         state.skipped[_name(plan)] = state.predictor.predict(plan)
     _measure(state, {_name(plan): plan for plan in promising[:count]}, ROUNDS[1], "variants")
