@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 #: Stages in the order in which a picture passes them.
-Stage = Literal["read", "cache", "parse", "boxes", "collect", "picture", "batch", "finish", "hand over", "op overhead"]
+Stage = Literal[
+    "read", "cache", "parse", "boxes", "collect", "picture", "transform", "batch", "finish", "hand over", "op overhead"
+]
 
 #: What each stage does, for tables.
 STAGE_WORDS: dict[Stage, str] = {
@@ -35,6 +37,7 @@ STAGE_WORDS: dict[Stage, str] = {
     "boxes": "draw boxes",
     "collect": "collect records of a batch",
     "picture": "decode, cut, resize, flip",
+    "transform": "the recipe's own transform",
     "batch": "copy into a batch",
     "finish": "normalise, labels",
     "hand over": "hand over batches",
@@ -178,6 +181,11 @@ def assign_stages(names: Sequence[str], *, kernel: str) -> list[Stage]:
     maps_above = [at for at, name in enumerate(names[:batch]) if "Map" in name]
     unbatch = next((at for at, name in enumerate(names) if name.startswith("Unbatch") and at < source), None)
     parse = _parsing(names, source)
+    maps_below = [at for at, name in enumerate(names) if "Map" in name and batch < at < (unbatch or source)]
+    # A recipe with a transform of its own has three maps in a row, or a batch between them: finish, transform, picture.
+    order: tuple[Stage, ...] = ("finish", "transform", "picture")
+    made = dict(zip([*maps_above, *maps_below], order, strict=False))
+    transformed = len(maps_above) + len(maps_below) == 3
     stages: list[Stage] = []
     for at, name in enumerate(names):
         if at > source:
@@ -185,6 +193,8 @@ def assign_stages(names: Sequence[str], *, kernel: str) -> list[Stage]:
             stages.append("parse" if at == parse else "cache" if caching else "read")
         elif at == source:
             stages.append("read")
+        elif transformed and at in made:
+            stages.append(made[at])
         elif at < batch:
             made_here = kernel == "opencv" and maps_above and at == maps_above[-1]
             stages.append("picture" if made_here else "finish" if at in maps_above else "hand over")

@@ -48,6 +48,20 @@ def test_a_map_fused_with_the_batch_counts_as_making_pictures() -> None:
     assert stages_of(["Root", "MapAndBatch", "Unbatch", *BLOCKS], "tensorflow")["picture"] == ["MapAndBatch"]
 
 
+@pytest.mark.parametrize(
+    ("names", "kernel"),
+    [
+        (["Root", "BatchV2", "Map", "Map", "Map", "AssertCardinality", "Unbatch", "Map", "BatchV2"], "tensorflow"),
+        (["Root", "Map", "Map", "BatchV2", "Map", "AssertCardinality", "Unbatch", "Map", "BatchV2"], "tensorflow"),
+        (["Root", "Prefetch", "Map", "Map", "Map", "BatchV2", "AssertCardinality"], "opencv"),
+    ],
+)
+def test_a_transform_of_the_recipes_own_is_a_stage_of_its_own(names: list[str], kernel: str) -> None:
+    stages = assign_stages([*names, *BLOCKS], kernel=kernel)
+    maps = [stage for name, stage in zip(names, stages, strict=False) if name == "Map"]
+    assert maps[:3] == ["finish", "transform", "picture"]
+
+
 def operator(name: str, depth: int, seconds: float, elements: int = 1, size: int = 100) -> Operator:
     return Operator(name, depth, seconds, elements, size)
 
