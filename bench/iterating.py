@@ -88,7 +88,10 @@ class LivePipeline:
 
     def ready(self) -> int:
         """Finished batches that wait in the buffer at the pipeline's end; 0 where it does not tell."""
-        return (ready_batches(self._iterator) or 0) if self._iterator is not None else 0
+        # Without autotuning there is no model to ask, and TensorFlow would write a warning for every question.
+        if self._iterator is None or self._dataset is None or self._dataset.options().autotune.enabled is False:
+            return 0
+        return ready_batches(self._iterator) or 0
 
     def advance(self) -> Got:
         """The next batch, from the next epoch when this one is over.
