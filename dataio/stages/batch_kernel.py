@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _Cut = Callable[[int, list[int]], np.ndarray]
 
 
+#: Fields of a batch that the kernel takes, by the names of `finish_batch`'s arguments.
+_FIELDS = ("image", "index", "epoch", "orientation", "height", "width")
+
+
 def make_batch_decoder(
     encoding: str, recipe: Recipe, plan: Plan, *, training: bool
 ) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
@@ -62,41 +66,69 @@ def make_batch_decoder(
     _require("cv2", "opencv-python-headless")
     if encoding == "jpeg" and not plan.fused_decode_and_crop:
         _require("simplejpeg", "simplejpeg")
-    size = recipe.height_width
-    factors = None if recipe.dtype == "uint8" else scale_and_offset(recipe)
-    kind = tf.uint8 if factors is None else tf.float32
+    kind = tf.uint8 if recipe.dtype == "uint8" else tf.float32
 
-    def finish(
-        images: np.ndarray,
-        index: np.ndarray,
-        epoch: np.ndarray,
-        orientation: np.ndarray,
-        height: np.ndarray,
-        width: np.ndarray,
-    ) -> np.ndarray:
-        upright = upright_size(orientation, height, width)
-        boxes, flips = draw_boxes(
-            recipe, training=training, epoch=epoch, index=index, height=upright[0], width=upright[1]
+    def finish(*fields: np.ndarray) -> np.ndarray:
+        return finish_batch(
+            recipe,
+            encoding=encoding,
+            fused=plan.fused_decode_and_crop,
+            training=training,
+            **dict(zip(_FIELDS, fields, strict=True)),
         )
-        boxes = stored_boxes(boxes, orientation, height, width)
-        if encoding == "raw":
-            cut: _Cut = _cut_pixels(images)
-        elif plan.fused_decode_and_crop:
-            cut = _cut_while_decoding(images, boxes)
-        else:
-            cut = _cut_decoded(images, height, width)
-        return finish_pictures(cut, boxes, flips, orientation, size, factors)
 
     def decode(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        names = ("image", "index", "epoch", "orientation", "height", "width")
         # Not stateful: the same records and epoch give the same pictures, whatever ran before.
-        pictures = tf.numpy_function(finish, [batch[name] for name in names], kind, stateful=False)
+        pictures = tf.numpy_function(finish, [batch[name] for name in _FIELDS], kind, stateful=False)
         return {
-            "image": tf.ensure_shape(pictures, [batch["index"].shape[0], *size, 3]),
+            "image": tf.ensure_shape(pictures, [batch["index"].shape[0], *recipe.height_width, 3]),
             "label": batch["label"],
         }
 
     return decode
+
+
+def finish_batch(
+    recipe: Recipe,
+    *,
+    encoding: str,
+    fused: bool,
+    training: bool,
+    image: np.ndarray,
+    index: np.ndarray,
+    epoch: np.ndarray,
+    orientation: np.ndarray,
+    height: np.ndarray,
+    width: np.ndarray,
+) -> np.ndarray:
+    """The finished pictures of a batch of records: the kernel itself, without tf.data.
+
+    Args:
+        recipe: what becomes of them.
+        encoding: of `image`, `jpeg` or `raw`.
+        fused: decode only the part of a JPEG that its box needs.
+        training: as in `build`.
+        image: object[batch] of encoded files, or uint8[batch, height, width, 3].
+        index: int64[batch], rank of the file in its split.
+        epoch: int64[batch].
+        orientation: int64[batch], EXIF 0..8.
+        height: int64[batch], pixels as stored.
+        width: int64[batch], pixels as stored.
+
+    Returns:
+        uint8[batch, height, width, 3], or float32 with the normalisation applied.
+    """
+    upright = upright_size(orientation, height, width)
+    boxes, flips = draw_boxes(recipe, training=training, epoch=epoch, index=index, height=upright[0], width=upright[1])
+    boxes = stored_boxes(boxes, orientation, height, width)
+    if encoding == "raw":
+        cut: _Cut = _cut_pixels(image)
+    elif fused:
+        cut = _cut_while_decoding(image, boxes)
+    else:
+        cut = _cut_decoded(image, height, width)
+    factors = None if recipe.dtype == "uint8" else scale_and_offset(recipe)
+    return finish_pictures(cut, boxes, flips, orientation, recipe.height_width, factors)
 
 
 def finish_pictures(
