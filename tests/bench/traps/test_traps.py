@@ -234,3 +234,9 @@ def test_one_core_makes_no_trap_of_a_serial_map() -> None:
 def test_a_trap_goes_to_json_and_back() -> None:
     (trap,) = [one for one in find_traps(encoded().map(decode), MACHINE) if one.name == "serial-map"]
     assert Trap.from_json(trap.to_json()) == trap
+
+
+def test_the_documentation_lists_every_trap() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "diagnosing.md").read_text()
+    listed = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+    assert listed == {case[0] for case in CASES}
