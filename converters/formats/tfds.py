@@ -33,6 +33,13 @@ INFO_NAME, FEATURES_NAME = "dataset_info.json", "features.json"
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
+#: Signature of a PNG with the length and name of its first chunk. Source: PNG (W3C) 5.2 and 11.2.2.
+_PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+#: Bytes of the first shard that are searched for the beginning of a picture.
+_LOOKED_AT_BYTES = 1 << 20
+
+
 class TfdsData(Data):
     """A dataset that TFDS prepared.
 
@@ -106,8 +113,11 @@ class TfdsData(Data):
         stored = np.empty(len(images), object)
         numbers = np.empty((3, len(images)), np.int64)
         for row, image in enumerate(images):
-            if self.encoding == "png":
-                stored[row], numbers[:, row] = image, (1, *self._png_height_width(image, int(positions[row])))
+            if self.encoding == "png" and image[:16] == _PNG_START and len(image) >= 24:
+                # Source: PNG (W3C) 11.2.2: IHDR is the first chunk, width and height its first fields,
+                # big-endian.
+                height, width = int.from_bytes(image[20:24], "big"), int.from_bytes(image[16:20], "big")
+                stored[row], numbers[:, row] = image, (1, height, width)
                 continue
             decided = decide(image)
             if isinstance(decided, Rejected):
@@ -117,13 +127,6 @@ class TfdsData(Data):
             stored[row] = decided.image
             numbers[:, row] = decided.orientation, decided.height, decided.width
         return [stored, *numbers]
-
-    def _png_height_width(self, image: bytes, position: int) -> tuple[int, int]:
-        # Source: PNG (W3C) 11.2.2: IHDR is the first chunk; width and height are its first two fields,
-        # big-endian.
-        if image[:8] != b"\x89PNG\r\n\x1a\n" or image[12:16] != b"IHDR" or len(image) < 24:
-            raise DataDamaged(f"{self.path}: the picture of record {position} is no PNG; it begins with {image[:16]!r}")
-        return int.from_bytes(image[20:24], "big"), int.from_bytes(image[16:20], "big")
 
 
 class TfdsFormat(Format):
@@ -144,7 +147,7 @@ class TfdsFormat(Format):
         """
         info, features = _json(path / INFO_NAME), _json(path / FEATURES_NAME)
         try:
-            image, label, encoding, classes = _features(path, info, features)
+            image, label, said, classes = _features(path, info, features)
             files = _files(path, info)
         except (KeyError, TypeError, AttributeError) as problem:
             raise DataDamaged(f"{path}: {INFO_NAME} or {FEATURES_NAME} lacks {problem}") from problem
@@ -152,7 +155,7 @@ class TfdsFormat(Format):
             path,
             image_feature=image,
             label_feature=label,
-            encoding=encoding,
+            encoding="png" if said == "png" or (said is None and _begins_with_png(files)) else "jpeg",
             class_names=_class_names(path / f"{label}.labels.txt", classes),
             files=files,
         )
@@ -168,10 +171,8 @@ def _json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _features(
-    path: Path, info: dict[str, Any], features: dict[str, Any]
-) -> tuple[str, str, Literal["jpeg", "png"], int]:
-    """(image feature, label feature, encoding, number of classes)."""
+def _features(path: Path, info: dict[str, Any], features: dict[str, Any]) -> tuple[str, str, str | None, int]:
+    """(image feature, label feature, encoding where it is said, number of classes)."""
     found = features["featuresDict"]["features"]
     supervised = [item.get("featureKey") for item in info.get("supervisedKeys", {}).get("tuple", {}).get("items", [])]
     image = _only(path, "image", [name for name, feature in found.items() if "image" in feature], supervised[:1])
@@ -179,8 +180,7 @@ def _features(
     described = found[image]["image"]
     if described.get("dtype", "uint8") != "uint8":
         raise DataNotFound(f"{path}: feature {image!r} holds {described['dtype']} samples; only uint8 can be read")
-    encoding: Literal["jpeg", "png"] = "png" if described.get("encodingFormat") == "png" else "jpeg"
-    return image, label, encoding, int(found[label]["classLabel"]["numClasses"])
+    return image, label, described.get("encodingFormat"), int(found[label]["classLabel"]["numClasses"])
 
 
 def _only(path: Path, what: str, names: list[str], supervised: list[str]) -> str:
@@ -223,6 +223,19 @@ def _shard_name(dataset: str, split: Mapping[str, Any], number: int, count: int)
         name = name.replace("{" + key + "}", value)
     # A description is input like any other: it names files in its own folder and no others.
     return Path(name).name
+
+
+def _begins_with_png(files: Mapping[str, Sequence[RecordFile]]) -> bool:
+    """Whether the first record holds a PNG: where a dataset says nothing of its encoding, TFDS made PNGs of
+    arrays and stored files as they were.
+    """
+    first = next((file for some in files.values() for file in some if file.records), None)
+    if first is None:
+        return False
+    with open(first.path, "rb") as shard:
+        record = shard.read(_LOOKED_AT_BYTES)
+    png, jpeg = record.find(_PNG_START), record.find(b"\xff\xd8\xff")
+    return png >= 0 and (jpeg < 0 or png < jpeg)
 
 
 def _class_names(path: Path, count: int) -> tuple[str, ...]:

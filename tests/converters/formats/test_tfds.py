@@ -82,7 +82,8 @@ def test_a_prepared_dataset_is_read_as_tfds_reads_it(prepared: dict[str, Path], 
 
 
 def write_dataset(
-    path: Path, images: list[bytes], *, shards: int = 1, info: Any = None, features: Any = None, classes: int = 3
+    path: Path, images: list[bytes], *, shards: int = 1, info: Any = None, features: Any = None, classes: int
+    = 3
 ) -> Path:
     """A folder as TFDS would have left it, with pictures that TFDS would not have encoded so."""
     path.mkdir(parents=True, exist_ok=True)
@@ -114,6 +115,19 @@ def test_orientations_of_stored_jpegs_are_found_and_other_kinds_become_jpegs(tmp
     for record, file in zip(records, good, strict=True):
         assert record["image"][:2] == b"\xff\xd8"
         assert (record["image"] == file.content) is (file.outcome == "accept")
+
+
+def test_without_a_stated_encoding_the_first_picture_decides(
+    tmp_path: Path, odd_files: Any, make_jpeg: Callable[..., bytes]
+) -> None:
+    png = next(file.content for file in odd_files if file.name == "png_16_bit")
+    unsaid = {"image": {"image": {"dtype": "uint8", "shape": {"dimensions": ["-1", "-1", "3"]}}}}
+    lossless = opened(write_dataset(tmp_path / "png", [png, make_jpeg()], features=unsaid))
+    assert lossless.encoding == "png"
+    records = listed(lossless.records("train"))
+    assert [record["image"] for record in records] == [png, make_jpeg()]
+    assert [(record["height"], record["width"]) for record in records] == [(48, 72), (48, 72)]
+    assert opened(write_dataset(tmp_path / "jpeg", [make_jpeg(), png], features=unsaid)).encoding == "jpeg"
 
 
 def test_a_broken_picture_is_named_by_its_position(tmp_path: Path, make_jpeg: Callable[..., bytes]) -> None:
