@@ -72,8 +72,7 @@ def _listed(folder: str, name: str) -> Iterator[bytes]:
 
 
 def _divided(
-    scan: Scan, candidates: Candidates, parts: dict[bytes, str], labels: dict[bytes, int], names: tuple[str,
-    str]
+    scan: Scan, candidates: Candidates, parts: dict[bytes, str], labels: dict[bytes, int], names: tuple[str, str]
 ) -> Scan:
     builders = {name: CandidatesBuilder(name) for name in names}
     unlisted: list[bytes] = []
@@ -93,6 +92,5 @@ def _divided(
         )
     class_names = tuple(as_text(name) for name in labels)
     return Scan(
-        scan.root, class_names, {name: builder.build() for name, builder in builders.items()}, skipped,
-        tuple(warnings)
+        scan.root, class_names, {name: builder.build() for name, builder in builders.items()}, skipped, tuple(warnings)
     )

@@ -132,8 +132,7 @@ def test_what_training_readers_cannot_decode_is_named(marker: int, precision: in
         (lambda c: c[:-2], "end marker"),
         (lambda c: c[:2] + b"stray" + c[2:], "stray bytes"),
         (lambda c: c[:2] + b"\xff\xd0" + c[2:], "stray marker"),
-        (lambda c: c[:2] + c[c.index(b"\xff\xc0") : c.index(b"\xff\xc4")] + c[c.index(b"\xff\xda") :],
-        "table"),
+        (lambda c: c[:2] + c[c.index(b"\xff\xc0") : c.index(b"\xff\xc4")] + c[c.index(b"\xff\xda") :], "table"),
     ],
 )
 def test_an_odd_file_raises_doubt(change: object, doubt: str) -> None:

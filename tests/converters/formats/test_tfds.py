@@ -82,8 +82,7 @@ def test_a_prepared_dataset_is_read_as_tfds_reads_it(prepared: dict[str, Path], 
 
 
 def write_dataset(
-    path: Path, images: list[bytes], *, shards: int = 1, info: Any = None, features: Any = None, classes: int
-    = 3
+    path: Path, images: list[bytes], *, shards: int = 1, info: Any = None, features: Any = None, classes: int = 3
 ) -> Path:
     """A folder as TFDS would have left it, with pictures that TFDS would not have encoded so."""
     path.mkdir(parents=True, exist_ok=True)
