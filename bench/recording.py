@@ -32,6 +32,8 @@ class Measured:
     """Its name in the results."""
     data: Data
     """The dataset."""
+    whole: float = 1.0
+    """How many times as large the whole is, where this is a sample."""
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """Every plan that was measured, baselines first."""
     baselines: set[str] = field(default_factory=set)
@@ -56,9 +58,10 @@ class Measured:
 
 
 def dataset_records(measured: Sequence[Measured], split: str) -> tuple[Dataset, ...]:
-    """The datasets, those marked that no other one beats in both speed and size."""
+    """The datasets, those marked that no other one beats in both speed and bytes a picture."""
     rates = [one.best.samples.images_per_second.value for one in measured]
-    sizes = [one.data.split(split).bytes for one in measured]
+    splits = [one.data.split(split) for one in measured]
+    sizes = [part.bytes / part.records for part in splits]
 
     def beaten(position: int) -> bool:
         return any(
@@ -74,10 +77,11 @@ def dataset_records(measured: Sequence[Measured], split: str) -> tuple[Dataset, 
             path=str(one.data.path.resolve()),
             format=one.data.format,
             encoding=one.data.encoding,
-            records=one.data.split(split).records,
-            bytes=sizes[position],
+            records=splits[position].records,
+            bytes=splits[position].bytes,
             fingerprint=one.data.fingerprint,
             pareto=not beaten(position),
+            sample=one.whole > 1,
         )
         for position, one in enumerate(measured)
     )

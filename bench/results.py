@@ -148,7 +148,9 @@ class Dataset(Record):
     fingerprint: str
     """Changes when the stored data change."""
     pareto: bool = True
-    """Whether no other dataset here is at least as fast in as few bytes; always true where there is one only."""
+    """Whether no other dataset here is at least as fast in as few bytes a picture; true where there is one only."""
+    sample: bool = False
+    """Whether this is a sample of another way of storing, made to compare; it is never chosen."""
 
 
 class StageCost(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +85,16 @@ class BenchProgress:
     """Pieces in this phase."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A part of a dataset, stored in another way."""
+
+    data: Data
+    """The part."""
+    whole: float
+    """How many times as large the whole dataset is."""
+
+
 OnProgress = Callable[[BenchProgress], None]
 
 
@@ -129,6 +139,7 @@ def run_bench(
     split: str = "train",
     step: Step | None = None,
     sweep: Sweep | None = None,
+    samples: Mapping[str, Sample] | None = None,
     budget_seconds: float = 60.0,
     command: str = "",
     on_progress: OnProgress | None = None,
@@ -142,6 +153,7 @@ def run_bench(
         split: the split to read.
         step: what consumes the batches; None measures supply alone.
         sweep: a grid to measure whole, whatever it takes; None searches within the budget.
+        samples: samples of other ways of storing, by name: measured for comparison, never chosen.
         budget_seconds: time for everything, divided among the datasets; the baselines are measured whatever it says,
             and a sweep ignores it.
         command: command line, kept in the results.
@@ -163,16 +175,18 @@ def run_bench(
     machine = describe_machine([data.path for data in datasets])
     loop_seconds = min(max(STALL_SHARE * budget_seconds / 2, LOOP_SECONDS[0]), LOOP_SECONDS[1])
     loops_seconds = 0.0 if step is None else 2 * loop_seconds
-    search_seconds = max(0.0, budget_seconds - OTHER_SECONDS - loops_seconds) / len(datasets)
-    measured = []
-    for name, data in zip(short_names(datasets), datasets, strict=True):
-        one = Measured(name, data)
+    measured = [Measured(name, data) for name, data in zip(short_names(datasets), datasets, strict=True)]
+    own = len(measured)
+    measured += [Measured(name, sample.data, whole=sample.whole) for name, sample in (samples or {}).items()]
+    search_seconds = max(0.0, budget_seconds - OTHER_SECONDS - loops_seconds) / len(measured)
+    for one in measured:
         if sweep:
             _sweep(bench, one, sweep)
         else:
             _search(bench, one, search_seconds)
-        measured.append(one)
-    chosen = measured[choose([one.best for one in measured], demand_images_per_second=demand, cores=bench.cores)]
+        _drop_caches_of_samples(bench, one)
+    best = [one.best for one in measured[:own]]
+    chosen = measured[choose(best, demand_images_per_second=demand, cores=bench.cores)]
     loops: list[Loop] = []
     verdict = before = description = None
     if step is not None:
@@ -266,6 +280,28 @@ def _sweep(bench: _Bench, one: Measured, sweep: Sweep) -> None:
     plan = one.best.plan.replace(cache="none")
     bench.report(BenchProgress(f"what the stages cost on {one.name}", one.chosen, 0, 1))
     one.costs = measure_costs(lambda plan: bench.builder(one.data, plan)(), plan, clock=bench.clock)
+
+
+def _drop_caches_of_samples(bench: _Bench, one: Measured) -> None:
+    """A cache that holds a sample says nothing about one that must hold the whole: where the whole does not fit, plans
+    that cache are taken out."""
+    if one.whole <= 1:
+        return
+    free = usable_memory_bytes()
+    for name in [name for name, candidate in one.candidates.items() if candidate.plan.cache != "none"]:
+        plan = one.candidates[name].plan
+        footprint = predict_footprint(one.data, bench.recipe, plan, split=bench.split, cores=bench.cores)
+        whole = replace(footprint, cache_bytes=round(footprint.cache_bytes * one.whole))
+        reason = refusal(whole, free_bytes=free)
+        if reason is not None:
+            del one.candidates[name]
+            one.refused[name] = f"the sample fits into memory, but the whole does not: {reason}"
+    if one.chosen not in one.candidates:
+        names = list(one.candidates)
+        position = choose(
+            [one.candidates[name] for name in names], demand_images_per_second=bench.demand, cores=bench.cores
+        )
+        one.chosen = names[position]
 
 
 def _possible(bench: _Bench, one: Measured, plans: Mapping[str, Plan]) -> dict[str, Plan]:

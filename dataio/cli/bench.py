@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dataio.cli.stepping import check_step_options, make_step
 from dataio.errors import LimitExceeded, RecipeError
 from dataio.recipe import Recipe
 
 if TYPE_CHECKING:
     from dataio.bench.results import Results
     from dataio.bench.step import Step
+    from dataio.cli.trying import Tried
     from dataio.data import Data
 
 
@@ -34,8 +39,9 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     data: Annotated[
-        list[Path], typer.Argument(help="Datasets: folders of pictures, or converted ones.", show_default=False)
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="DATA...", help="Datasets: folders of pictures, or converted ones.", show_default=False),
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pictures a batch [default: 64].", show_default=False)] = None,
     image_size: Annotated[
         str | None, typer.Option(help="Side in pixels, or HEIGHTxWIDTH [default: 224].", show_default=False)
@@ -55,9 +61,29 @@ def bench(
         str | None,
         typer.Option(help="Judge a known accelerator, such as a100-resnet50; 'list' shows all.", show_default=False),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge a keras.applications model trained on this device, such as ResNet50.", show_default=False
+        ),
+    ] = None,
+    mixed_precision: Annotated[
+        bool, typer.Option("--mixed-precision", help="Train --model in mixed precision.")
+    ] = False,
+    step: Annotated[
+        str | None, typer.Option(help="Judge your own step, MODULE:FUNCTION; it takes a batch.", show_default=False)
+    ] = None,
     sweep: Annotated[
         list[str] | None,
         typer.Option(help="Measure a whole grid: FIELD=VALUE,VALUE of the plan; repeatable.", show_default=False),
+    ] = None,
+    trying: Annotated[
+        str | None,
+        typer.Option(
+            "--try",
+            help="Compare other ways of storing on a sample: 'tfrecord, tfrecord@256, hdf5-raw@256, lmdb'.",
+            show_default=False,
+        ),
     ] = None,
     budget: Annotated[float, typer.Option(help="Seconds for everything, unless there is a sweep.", min=1)] = 60.0,
     out: Annotated[
@@ -67,28 +93,45 @@ def bench(
     max_stall: Annotated[
         str | None, typer.Option(help="Exit with 3 if the stall is above this, such as 5%.", show_default=False)
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="An earlier results.json: exit with 3 if this run is really worse.", show_default=False),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print results.json, and nothing else, to stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Measure how fast datasets can feed a training step, say why, and tune the pipeline.
 
-    Baselines (naive, cores, autotune, autotune_fused) are always among the plans. With --step-ms or --accelerator a
-    loop really runs on the pipeline and the verdict says how long it waits for input.
+    Baselines (naive, cores, autotune, autotune_fused) are always among the plans. With a step (--step-ms,
+    --accelerator, --model or --step) a loop really runs on the pipeline and the verdict says how long it waits.
     """
     if accelerator == "list":
         _list_accelerators()
         return
+    if not data:
+        raise typer.BadParameter("name at least one dataset", param_hint="DATA")
+    has_step = check_step_options(
+        step_ms=step_ms, accelerator=accelerator, model=model, function=step, mixed_precision=mixed_precision
+    )
     limit = _share(max_stall) if max_stall is not None else None
-    if limit is not None and step_ms is None and accelerator is None:
-        raise typer.BadParameter("needs a step: --step-ms or --accelerator", param_hint="--max-stall")
+    if limit is not None and not has_step:
+        raise typer.BadParameter("needs a step: --step-ms, --accelerator, --model or --step", param_hint="--max-stall")
     asked = make_recipe(recipe, batch_size=batch_size, image_size=image_size, crop=crop, flip=flip)
+    before = load_baseline(baseline) if baseline is not None else None
     results, datasets = run(
         data,
         asked,
         split=split,
-        step_ms=step_ms,
-        accelerator=accelerator,
+        make=partial(
+            make_step,
+            step_ms=step_ms,
+            accelerator=accelerator,
+            model=model,
+            function=step,
+            mixed_precision=mixed_precision,
+        ),
         sweep=sweep or [],
+        trying=trying,
         budget=budget,
         quiet=quiet,
     )
@@ -99,6 +142,8 @@ def bench(
     else:
         show(results, out)
     check_limit(results, limit)
+    if before is not None:
+        check_against(results, before, str(baseline), quiet=json or quiet)
 
 
 def run(
@@ -106,47 +151,69 @@ def run(
     recipe: Recipe,
     *,
     split: str,
-    step_ms: float | None,
-    accelerator: str | None,
+    make: Callable[..., Step | None],
     sweep: list[str],
     budget: float,
     quiet: bool,
+    trying: str | None = None,
 ) -> tuple[Results, list[Data]]:
-    """Opens the datasets and measures them with progress on stderr; the results and the datasets."""
+    """Opens the datasets and measures them with progress on stderr; the results and the datasets.
+
+    Args:
+        paths: the datasets.
+        recipe: what a batch is.
+        split: the split.
+        make: makes the step from the recipe and the number of `classes`.
+        sweep: `--sweep` options.
+        budget: seconds.
+        quiet: no progress.
+        trying: the `--try` option.
+    """
     import shlex
+    from tempfile import TemporaryDirectory
 
     from dataio import open as open_data
     from dataio.bench.grid import parse_sweep
     from dataio.cli.live import LiveProgress
     from dataio.cli.quiet_start import import_tensorflow
+    from dataio.cli.trying import check_source, convert_samples, forecasts, parse_ways
 
     # What can be wrong is found before TensorFlow is loaded, which takes seconds.
     grid = parse_sweep(sweep)
+    ways = parse_ways(trying) if trying is not None else []
     datasets = [open_data(path) for path in paths]
     for one in datasets:
         one.split(split)
-    import_tensorflow()
-    from dataio.bench.running import run_bench, sweep_seconds
-    from dataio.bench.words import time_words
+    source = check_source(datasets) if ways else None
+    tried: list[Tried] = []
+    total = 0
+    with LiveProgress(quiet=quiet) as live, TemporaryDirectory(prefix="dataio-try-") as folder:
+        if source is not None:
+            live.say(f"Trying {len(ways)} ways of storing on a sample.")
+            tried, total = convert_samples(source, ways, Path(folder), on_progress=live.name)
+        import_tensorflow()
+        from dataio.bench.running import Sample, run_bench, sweep_seconds
+        from dataio.bench.words import time_words
 
-    step = make_step(step_ms, accelerator, recipe.batch_size)
-    with LiveProgress(quiet=quiet) as live:
+        step = make(recipe, classes=max(len(one.class_names) for one in datasets))
         if grid:
             seconds = sweep_seconds(datasets, grid, recipe, split=split, step=step is not None)
-            count = 1
-            for values in grid.values():
-                count *= len(values)
-            live.say(f"A sweep of {count} plans on {len(datasets)} dataset(s): about {time_words(seconds)}.")
+            count = math.prod(len(values) for values in grid.values())
+            where = f" on {len(datasets)} datasets" if len(datasets) > 1 else ""
+            live.say(f"A sweep of {count} plans{where}, and the baselines: about {time_words(seconds)}.")
         results = run_bench(
             datasets,
             recipe,
             split=split,
             step=step,
             sweep=grid,
+            samples={one.way.name: Sample(one.data, total / one.records) for one in tried},
             budget_seconds=budget,
             command=shlex.join(["dataio", *sys.argv[1:]]),
             on_progress=live.show,
         )
+        if tried:
+            results = results.replace(forecasts=forecasts(results, tried, total))
     return results, datasets
 
 
@@ -169,17 +236,33 @@ def make_recipe(
     return recipe.replace(**changes)
 
 
-def make_step(step_ms: float | None, accelerator: str | None, batch_size: int) -> Step | None:
-    """The step that the options ask for, or None."""
-    from dataio.bench.step import SimulatedAccelerator, simulated_step
+def load_baseline(path: Path) -> Results:
+    """The results of an earlier run.
 
-    if step_ms is not None and accelerator is not None:
-        raise typer.BadParameter("give one of --step-ms and --accelerator", param_hint="--accelerator")
-    if step_ms is not None:
-        return SimulatedAccelerator(step_ms / 1000)
-    if accelerator is not None:
-        return simulated_step(accelerator, batch_size)
-    return None
+    Raises:
+        RecordError: no such file, or not a results.json of a known schema.
+    """
+    from dataio.bench.results import Results
+    from dataio.errors import RecordError
+
+    if not path.is_file():
+        raise RecordError(f"{path}: no such file; --baseline takes the results.json of an earlier `bench --out`")
+    return Results.load(path)
+
+
+def check_against(results: Results, before: Results, origin: str, *, quiet: bool) -> None:
+    """Raises LimitExceeded when this run is worse than an earlier one by more than noise; otherwise says how it is."""
+    from dataio.bench.gate import check_baseline
+
+    comparison = check_baseline(results, before, origin=origin)
+    if not quiet:
+        supply = comparison.supply
+        typer.echo(
+            f"Against {origin}: {supply.value:.2f} times its supply ({supply.low:.2f} to {supply.high:.2f}); nothing "
+            "is worse by more than noise."
+        )
+        for note in comparison.notes:
+            typer.echo(f"Note: {note}.")
 
 
 def write_outputs(results: Results, datasets: list[Data], folder: Path) -> None:

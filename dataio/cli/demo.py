@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,14 +133,14 @@ def _verify(folder: Path, pictures: Path, console: Console) -> None:
 
 def _measure(folder: Path, console: Console) -> None:
     from dataio.cli.bench import run, show, write_outputs
+    from dataio.cli.stepping import make_step
 
     console.print(f"Measure   tfrecord against {_ACCELERATOR}, within {_BUDGET_SECONDS:.0f} s …")
     results, datasets = run(
         [folder / "tfrecord"],
         _recipe(),
         split="train",
-        step_ms=None,
-        accelerator=_ACCELERATOR,
+        make=partial(make_step, accelerator=_ACCELERATOR),
         sweep=[],
         budget=_BUDGET_SECONDS,
         quiet=not console.is_terminal,

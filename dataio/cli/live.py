@@ -56,6 +56,11 @@ class LiveProgress:
         if not self._quiet:
             self._console.print(line)
 
+    def name(self, words: str) -> None:
+        """What is being converted now."""
+        if self._live is not None:
+            self._live.update(self._task, description=f"converting a sample: {words}", completed=0, total=None)
+
     def show(self, progress: BenchProgress) -> None:
         """Where the run is now."""
         if self._live is not None:

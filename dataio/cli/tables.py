@@ -37,6 +37,8 @@ def show_results(results: Results, console: Console) -> None:
         console.print(_plan_table(results, dataset))
     if len(results.datasets) > 1:
         console.print(_dataset_table(results))
+    if results.forecasts:
+        console.print(_forecast_table(results))
     for refused in results.refused:
         console.print(f"Not run on {refused.data}: {refused.name}: {refused.reason}.", style="yellow")
     console.print(_conclusion(results))
@@ -113,9 +115,30 @@ def _dataset_table(results: Results) -> RenderableType:
             rate_words(max(cold)) if cold else "-",
             byte_words(dataset.bytes),
             byte_words(dataset.bytes / dataset.records),
-            "yes" if dataset.pareto else "no: another is faster and smaller",
+            "yes" if dataset.pareto else "no",
         )
-    return Group(Text("\nDatasets side by side, each with its best plan", style="bold"), table)
+    note = Text("worth it: no other one is at least as fast in as few bytes a picture", style="dim")
+    return Group(Text("\nDatasets side by side, each with its best plan", style="bold"), table, note)
+
+
+def _forecast_table(results: Results) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("store as", overflow="fold")
+    for title in ("images/s", "times now", "on disk", "to convert"):
+        table.add_column(title, justify="right", no_wrap=True)
+    now = results.chosen.images_per_second.median
+    for forecast in results.forecasts:
+        rate = forecast.images_per_second.median
+        table.add_row(
+            forecast.name,
+            rate_words(rate),
+            f"{rate / now:.2f} x" if now else "-",
+            byte_words(forecast.bytes),
+            time_words(forecast.conversion_seconds),
+        )
+    pictures = max(forecast.sample_records for forecast in results.forecasts)
+    title = f"\nWhat storing all pictures in another way would bring, from a sample of {pictures:,}"
+    return Group(Text(title, style="bold"), table)
 
 
 def _conclusion(results: Results) -> RenderableType:
