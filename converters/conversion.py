@@ -22,7 +22,8 @@ from dataio.converters.manifest import MANIFEST, Manifest
 from dataio.converters.planning import Planned, plan_units
 from dataio.converters.publishing import is_prepared, prepare, publish
 from dataio.converters.registry import get_writable_format
-from dataio.converters.scan import Scan, scan_folder
+from dataio.converters.scan import Scan
+from dataio.converters.source import scan_source
 from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
 from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, resume, usable_units
 from dataio.converters.writing import Job
@@ -46,6 +47,10 @@ class ConversionOptions(Record):
     """Shards a split; None makes shards of about `unit_bytes`. LMDB has one file a split and takes none."""
     unit_bytes: Annotated[int, Field(ge=1)] | None = None
     """Bytes of pictures that one shard holds, about; for LMDB one batch. None takes the format's: 128 and 32 MiB."""
+    split: str | None = None
+    """Shares of splits to make, such as `train=0.9,val=0.1`; None keeps those that the folders make."""
+    split_like: Literal["keras"] | None = None
+    """`keras`: divide exactly as Keras's `validation_split` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def convert(
     destination: Path,
     options: ConversionOptions,
     *,
-    scan: Callable[[Path], Scan] = scan_folder,
+    labels: Path | None = None,
     workers: int | None = None,
     overwrite: bool = False,
     fail_on_bad: bool = False,
@@ -120,7 +125,7 @@ def convert(
         source: the folder of pictures.
         destination: a new or empty folder, or an unfinished one.
         options: format and contents.
-        scan: how the source is read: labels and splits.
+        labels: a CSV file of `path,label`; None takes class folders.
         workers: processes; None takes the cores that this process may use.
         overwrite: replace a finished dataset there, or start an unfinished one anew. The old one stays until the new
             one is whole.
@@ -145,7 +150,7 @@ def convert(
         if overwrite:
             work.forget()
         with WorkerPool(count, quiet_seconds=quiet_seconds, ahead=3 if gathers else 1, sync=not gathers) as pool:
-            scanned = scan(source)
+            scanned = scan_for(source, options, labels)
             planned = plan(scanned, options, format_)
             settings = _settings(options, scanned)
             written = resume(work, planned.worklists, settings)
@@ -181,6 +186,11 @@ def convert(
         manifest = publish(work.path, destination)
         work.remove()
     return Converted(manifest, time.monotonic() - began, resumed, scanned.warnings)
+
+
+def scan_for(source: Path, options: ConversionOptions, labels: Path | None) -> Scan:
+    """The source as these options divide it."""
+    return scan_source(source, labels=labels, split=options.split, split_like=options.split_like, seed=options.seed)
 
 
 def plan(scanned: Scan, options: ConversionOptions, format_: WritableFormat) -> Planned:

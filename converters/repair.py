@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataio.converters.assembly import assemble, source_entry
-from dataio.converters.conversion import ConversionOptions, Progress, Run, plan, write_all
+from dataio.converters.conversion import ConversionOptions, Progress, Run, plan, scan_for, write_all
 from dataio.converters.format import Damage
 from dataio.converters.gathering import Gathering
 from dataio.converters.manifest import OUTCOMES, FileEntry, Manifest
 from dataio.converters.planning import Planned
 from dataio.converters.registry import get_writable_format
-from dataio.converters.scan import Scan, scan_folder
+from dataio.converters.scan import Scan
 from dataio.converters.verification import file_damages, verify
 from dataio.converters.worker import sync_path
 from dataio.converters.workers import WorkerPool
@@ -45,7 +45,7 @@ def repair(
     path: Path,
     source: Path,
     *,
-    scan: Callable[[Path], Scan] = scan_folder,
+    labels: Path | None = None,
     workers: int | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
     report_verifying: Callable[[int, int], None] = lambda done, total: None,
@@ -55,7 +55,7 @@ def repair(
     Args:
         path: the dataset's folder.
         source: the folder that it was made from; it must hold the same files.
-        scan: how the source is read, as when it was converted.
+        labels: the labels file, where it was converted with one.
         workers: processes; None takes the cores that this process may use.
         report: told about progress of writing.
         report_verifying: told about progress of reading, in bytes.
@@ -79,7 +79,7 @@ def repair(
         WorkFolder(path) as work,
         WorkerPool(count, ahead=3 if format_.gathers else 1, sync=not format_.gathers) as pool,
     ):
-        scanned = scan(source)
+        scanned = scan_for(source, options, labels)
         planned = plan(scanned, options, format_)
         if source_entry(planned, scanned).sha256 != manifest.source.sha256:
             raise SourceChanged(

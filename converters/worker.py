@@ -40,7 +40,7 @@ def main(pipes: Sequence[tuple[int, int]]) -> None:
     while workers:
         pid, status = os.wait()
         workers.discard(pid)
-        print(pid, os.waitstatus_to_exitcode(status), flush=True)
+        os.write(1, b"%d %d\n" % (pid, os.waitstatus_to_exitcode(status)))
 
 
 def _be_worker(given: int, told: int) -> NoReturn:

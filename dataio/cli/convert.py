@@ -61,6 +61,15 @@ def convert(
         Literal["transcode", "reject"], typer.Option(help="What to do with PNG, BMP, WebP, GIF and others.")
     ] = "transcode",
     max_pixels: Annotated[int, typer.Option(min=1, help="Reject pictures that claim more.")] = 178_956_970,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Labels from a file of path,label instead of folders.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SHARES", help="Make splits, such as train=0.9,val=0.1, alike in classes.")
+    ] = None,
+    split_like: Annotated[
+        Literal["keras"] | None, typer.Option(help="Divide as Keras's validation_split does, with --seed.")
+    ] = None,
     max_bad: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Exit with 3 above this share of rejected files, such as 1%.")
     ] = None,
@@ -88,7 +97,9 @@ def convert(
         quality=quality,
         size=_height_width(size),
     )
-    options = ConversionOptions(to=to, image=image, seed=seed, shuffle=shuffle, shards=shards)
+    options = ConversionOptions(
+        to=to, image=image, seed=seed, shuffle=shuffle, shards=shards, split=split, split_like=split_like
+    )
     limit = _share(max_bad)
     signal.signal(signal.SIGTERM, _end)
     with TransferProgress("converting", quiet=quiet) as live:
@@ -101,6 +112,7 @@ def convert(
             src,
             dst,
             options,
+            labels=labels,
             workers=workers,
             overwrite=overwrite,
             fail_on_bad=on_bad == "fail",

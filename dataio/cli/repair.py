@@ -24,6 +24,9 @@ def repair(
     source: Annotated[
         Path, typer.Option(metavar="SRC", help="The folder that it was converted from.", show_default=False)
     ],
+    labels: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="The labels file, where it was converted with one.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="usable cores")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -39,7 +42,7 @@ def repair(
         def report(progress: Progress) -> None:
             live.show(progress.bytes, progress.total_bytes, files=f"{progress.files}/{progress.total_files} files")
 
-        repaired = run(path, source, workers=workers, report=report, report_verifying=live.show)
+        repaired = run(path, source, labels=labels, workers=workers, report=report, report_verifying=live.show)
     if as_json:
         result = {
             "path": str(path),

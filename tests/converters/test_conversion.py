@@ -18,10 +18,12 @@ import numpy as np
 import psutil
 import pytest
 
+from dataio.converters import conversion
 from dataio.converters.conversion import ConversionOptions, Converted, Progress, convert
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import Manifest
 from dataio.converters.registry import WRITABLE, get_writable_format
+from dataio.converters.scan import Scan
 from dataio.converters.verification import verify
 from dataio.converters.workfolder import WORK_FOLDER
 from dataio.errors import (
@@ -396,19 +398,23 @@ def test_a_source_that_changed_between_runs_is_noticed_and_the_file_named(
 
 
 @every_format
-def test_a_file_that_changes_while_it_is_converted_is_noticed(to: str, source: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_converted_is_noticed(
+    to: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = tmp_path / "source"
     shutil.copytree(source, copy)
 
-    def scan_then_change(root: Path) -> object:
-        from dataio.converters.scan import scan_folder
+    scan = conversion.scan_source
 
-        found = scan_folder(root)
+    def scan_then_change(root: Path, **wanted: object) -> Scan:
+        found = scan(root, **wanted)  # type: ignore[arg-type]
         (root / "class 2" / "002.jpg").write_bytes(b"something else")
         return found
 
+    monkeypatch.setattr(conversion, "scan_source", scan_then_change)
+
     with pytest.raises(SourceChanged, match=r"class 2/002\.jpg"):
-        convert(copy, tmp_path / "out", options(to), scan=scan_then_change)  # type: ignore[arg-type]
+        convert(copy, tmp_path / "out", options(to))
 
 
 @every_format
