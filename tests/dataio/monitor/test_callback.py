@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from dataio import StarvationMonitor
-from dataio.monitor import MonitorSummary, StarvationWarning
+from dataio.monitor import MonitorSummary, StarvationWarning, Timing
 from tests.dataio.monitor.sleeping import make_model, make_sleeper
 
 pytestmark = pytest.mark.filterwarnings(
@@ -231,3 +231,20 @@ def test_before_any_step_there_is_no_stall() -> None:
     assert monitor.stall is None
     assert monitor.epochs == ()
     assert "no step" in monitor.summary().reason
+
+
+def test_with_a_device_to_wait_for_a_fifth_of_the_steps_is_observed() -> None:
+    waits_for_device = 0
+
+    def synchronise() -> None:
+        nonlocal waits_for_device
+        waits_for_device += 1
+
+    monitor = StarvationMonitor(timing=Timing(synchronise=synchronise))
+    fit(monitor, make_sleeper(0.01, 110))
+    ((waits, _),) = monitor.steps
+    assert 20 <= len(waits) <= 30
+    assert waits_for_device <= 32
+    assert monitor.epochs[0].steps == 110
+    assert monitor.stall is not None
+    assert monitor.stall.value > 0.3

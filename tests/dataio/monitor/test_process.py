@@ -1,0 +1,53 @@
+"""What concerns the whole process: strategies over several devices, and ending with a live pipeline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dataio.monitor import MonitorSummary
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(mode: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("process.py")), mode],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def summary_of(mode: str) -> MonitorSummary:
+    done = run(mode)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return MonitorSummary.from_json(done.stdout.splitlines()[-1])
+
+
+def test_under_a_strategy_steps_are_compared_and_no_wait_is_made_up() -> None:
+    summary = summary_of("mirrored")
+    assert summary.method == "comparison"
+    assert summary.stall is not None
+    assert 0.3 < summary.stall.value < 1
+    assert summary.epochs[0].steps == 50
+
+
+def test_under_a_strategy_two_watched_datasets_cannot_be_told_apart() -> None:
+    summary = summary_of("two-watched")
+    assert summary.stall is None
+    assert summary.method == "none"
+    assert "one dataset only" in summary.reason
+
+
+@pytest.mark.parametrize("attempt", range(2))
+def test_a_training_that_fails_in_the_middle_of_an_epoch_ends(attempt: int) -> None:
+    done = run("crash")
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert "ends in the middle of an epoch" in done.stderr
