@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataio.bench.baselines import baseline_plans
+from dataio.bench.bounds import find_bounds
 from dataio.bench.choosing import Candidate, choose
 from dataio.bench.cold import measure_cold
 from dataio.bench.costs import measure_costs
@@ -194,6 +195,15 @@ def run_bench(
         verdict = before
         if chosen.chosen != "autotune":
             verdict, description = _judge(bench, chosen, chosen.chosen, step, loop_seconds, loops)
+    bench.report(BenchProgress(f"what hardware allows on {chosen.name}", "", 0, 1))
+    at = str(chosen.data.path.resolve())
+    bounds = find_bounds(
+        chosen.data,
+        recipe,
+        split=split,
+        cores=bench.cores,
+        storage=next((storage for storage in machine.storage if storage.path == at), None),
+    )
     for one in measured:
         bench.report(BenchProgress(f"reading {one.name} cold", one.chosen, 0, 1))
         one.cold_images_per_second = measure_cold(one.data.path, bench.builder(one.data, one.best.plan), clock=clock)
@@ -213,6 +223,7 @@ def run_bench(
         noise=noise_floor(
             candidate.samples.round_images_per_second for one in measured for candidate in one.candidates.values()
         ),
+        bounds=bounds,
         costs=cost_records(chosen.costs),
         sweep=dict(sweep or {}),
         machine=machine,

@@ -122,6 +122,17 @@ def gains_sentence(results: Results) -> str:
     return "; ".join(parts)
 
 
+def bound_sentence(results: Results) -> str:
+    """How much of the tightest bound the plan chosen reaches; empty where no bound is known."""
+    if not results.bounds:
+        return ""
+    bound = min(results.bounds, key=lambda bound: bound.images_per_second)
+    if bound.images_per_second <= 0:
+        return ""
+    share = results.chosen.images_per_second.median / bound.images_per_second
+    return f"It reaches {share:.0%} of the bound by {bound.name}, {rate_words(bound.images_per_second)} images/s"
+
+
 def headline(results: Results) -> str:
     """The result in one sentence, for somebody who reads nothing else."""
     chosen, verdict = results.chosen, results.verdict

@@ -11,6 +11,7 @@ from dataio.bench.report import charts
 from dataio.bench.report.sweeps import heat_maps
 from dataio.bench.results import Dataset, Results, Run
 from dataio.bench.words import (
+    bound_sentence,
     byte_words,
     gain,
     gains_sentence,
@@ -112,6 +113,8 @@ def _explanation(results: Results) -> list[str]:
     gains = gains_sentence(results)
     if gains:
         lines.append(f"Supply of the plan chosen: {gains}.")
+    if bound := bound_sentence(results):
+        lines.append(f"{bound}.")
     return lines
 
 

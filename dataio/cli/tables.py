@@ -13,6 +13,7 @@ from rich.text import Text
 from dataio.bench.judging import Verdict
 from dataio.bench.results import Dataset, Results, Run
 from dataio.bench.words import (
+    bound_sentence,
     byte_words,
     gains_sentence,
     headline,
@@ -155,6 +156,8 @@ def _conclusion(results: Results) -> RenderableType:
     if gains:
         lines.append(Text(f"What tuning changed: {gains}."))
     lines.append(Text(f"The plan chosen (*): {plan_words(chosen.plan)}."))
+    if bound := bound_sentence(results):
+        lines.append(Text(f"{bound}."))
     if chosen.cold_images_per_second is not None:
         lines.append(
             Text(f"With its files not in the page cache: {rate_words(chosen.cold_images_per_second)} images/s.")
