@@ -90,7 +90,7 @@ def _resized(cv2: Any, decoded: Array, cut: Cut, extent: tuple[float, float]) ->
 
 
 def _covers(image: Array, height: int, width: int) -> bool:
-    return image.shape[0] >= height and image.shape[1] >= width
+    return bool(image.shape[0] >= height and image.shape[1] >= width)
 
 
 def _upright(cv2: Any, image: Array, orientation: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -45,12 +46,19 @@ class ImageOptions(Record):
     """The same for the longer side."""
     quality: Annotated[int, Field(ge=1, le=100)] = 90
     """Quality of smaller JPEGs, libjpeg's scale."""
-    resizer: Resizer = "pillow"
-    """What makes ordinary JPEGs smaller: `pillow` (bicubic over the whole footprint) or `opencv` (the same
-    task in half of the time, a little less sharp). It decides the bytes, so a dataset records it and a repair
-    uses it again."""
+    resizer: Resizer | None = None
+    """What makes ordinary JPEGs smaller: `pillow` (bicubic over the whole footprint) or `opencv` (the same task in half
+    of the time, a little less sharp). None becomes `opencv` where it is installed, else `pillow`, and stays None with
+    encoding `source`. It decides the bytes, so a dataset records it and a repair uses it again."""
     size: tuple[Side, Side] | None = None
     """(height, width) of raw pictures: scaled until they just cover it, then cut at the centre."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_resizer(cls, values: object) -> object:
+        if isinstance(values, dict) and values.get("encoding", "source") != "source" and not values.get("resizer"):
+            return values | {"resizer": "opencv" if find_spec("cv2") is not None else "pillow"}
+        return values
 
     @model_validator(mode="after")
     def _fields_agree(self) -> ImageOptions:
@@ -61,6 +69,8 @@ class ImageOptions(Record):
             raise ValueError(f"{sides[0]} needs encoding 'jpeg'")
         if (self.encoding == "raw") != (self.size is not None):
             raise ValueError("encoding 'raw' takes size (height, width), and no other encoding does")
+        if self.encoding == "source" and self.resizer is not None:
+            raise ValueError("a resizer needs encoding 'jpeg' or 'raw'")
         return self
 
 

@@ -4,11 +4,10 @@ be seen."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from PIL import Image, JpegImagePlugin
 
-from dataio.converters.picture import ImageOptions, Resizer
+from dataio.converters.picture import ImageOptions
 
 #: A JPEG is decoded at 1/2, 1/4 or 1/8 where what comes out is still this many times the size wanted.
 #: Source: our measurement on 47 photographs (tests/benchmarks/test_scaled_decoding.py): at 2, finished pixels differ
@@ -93,11 +92,6 @@ def shrunk(image: Image.Image, cut: Cut, extent: tuple[float, float]) -> Image.I
     height, width = extent
     box = (left * width, top * height, right * width, bottom * height)
     return image.resize((cut.width, cut.height), FILTER, box)
-
-
-def available_resizer() -> Resizer:
-    """The fastest resizer that is installed."""
-    return "opencv" if find_spec("cv2") is not None else "pillow"
 
 
 def _scaled(side: int, wanted: int, given: int) -> int:

@@ -36,7 +36,10 @@ def far(left: Any, right: Any) -> float:
 
 
 # Pillow, which the tests look at results with, warns about the EXIF blocks that are broken on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Corrupt EXIF data"),
+    pytest.mark.filterwarnings("ignore::UserWarning:PIL.TiffImagePlugin"),
+]
 
 
 def test_every_odd_file_becomes_what_it_must(odd_file: Any) -> None:
@@ -144,6 +147,26 @@ def test_the_limit_of_pixels_is_an_option(make_jpeg: Callable[..., bytes], odd_f
     assert isinstance(decided, Rejected) and decided.reason == "too_many_pixels"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ImageOptions(),
+        ImageOptions(validation="decode"),
+        ImageOptions(encoding="jpeg", short_side=64),
+        ImageOptions(encoding="jpeg", short_side=64, resizer="pillow"),
+        ImageOptions(encoding="raw", size=(64, 64)),
+    ],
+)
+def test_a_picture_of_24_megapixels_is_one_like_others(make_jpeg: Callable[..., bytes], options: ImageOptions) -> None:
+    content = make_jpeg(np.zeros((4000, 6000, 3), np.uint8) + np.arange(3, dtype=np.uint8) * 80)
+    decided = decide(content, options)
+    assert isinstance(decided, Picture)
+    if options.encoding == "source":
+        assert decided.image is content and (decided.height, decided.width) == (4000, 6000)
+    else:
+        assert min(decided.height, decided.width) == 64
+
+
 def test_a_colour_profile_is_copied_where_it_fits(make_picture: Callable[..., Any]) -> None:
     from PIL import ImageCms
 
@@ -203,6 +226,7 @@ def test_samples_without_a_defined_white_are_not_guessed(make_picture: Callable[
         {"encoding": "jpeg", "short_side": 256, "size": (64, 64)},
         {"encoding": "jpeg", "short_side": 0},
         {"quality": 101},
+        {"resizer": "opencv"},
         {"max_pixels": 0},
     ],
 )

@@ -119,4 +119,4 @@ def test_a_source_with_splits_is_not_divided_again(tmp_path: Path, make_jpeg: An
         (tmp_path / split / "a" / "1.jpg").write_bytes(make_jpeg())
     for like in (None, "keras"):
         with pytest.raises(SourceError, match="found train, val"):
-            scan_source(tmp_path, split="a=0.5,b=0.5", split_like=like)  # type: ignore[arg-type]
+            scan_source(tmp_path, split="a=0.5,b=0.5", split_like=like)

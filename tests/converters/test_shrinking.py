@@ -208,6 +208,18 @@ def test_pictures_of_any_shape_become_small_ones(
     assert len(raw.image) == 5 * 7 * 3
 
 
+@pytest.mark.parametrize("installed, chosen", [(True, "opencv"), (False, "pillow")])
+def test_the_resizer_is_chosen_by_what_is_installed_and_recorded(
+    monkeypatch: pytest.MonkeyPatch, installed: bool, chosen: str
+) -> None:
+    monkeypatch.setattr("dataio.converters.picture.find_spec", lambda name: object() if installed else None)
+    options = ImageOptions(encoding="jpeg", short_side=20)
+    assert options.resizer == chosen
+    assert ImageOptions.from_json(options.to_json()) == options
+    assert ImageOptions(encoding="jpeg", short_side=20, resizer="pillow").resizer == "pillow"
+    assert ImageOptions().resizer is None
+
+
 def test_without_opencv_its_resizer_says_what_to_install(make_jpeg: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(MissingExtra, match="pip install"):

@@ -157,6 +157,14 @@ def test_a_file_that_changes_under_the_reader_is_named(tmp_path: Path, make_jpeg
         listed(dataset)
 
 
+def test_a_file_that_cannot_be_read_is_left_out_and_named(tmp_path: Path, make_jpeg: Any) -> None:
+    many(tmp_path, make_jpeg(), 3)
+    (tmp_path / "a" / "0001x.jpg").symlink_to(tmp_path / "gone.jpg")
+    data = opened(tmp_path)
+    assert [record["index"] for record in listed(data.records("train"))] == [0, 1, 3]
+    assert [(outcome.path, outcome.reason) for outcome in data.outcomes] == [("a/0001x.jpg", "unreadable")]
+
+
 def test_the_fingerprint_changes_when_a_file_does(tmp_path: Path, make_jpeg: Any) -> None:
     before = many(tmp_path, make_jpeg(), 3).fingerprint
     assert opened(tmp_path).fingerprint == before
