@@ -97,6 +97,10 @@ class Predictor:
         work, _ = self._work(plan)
         return work - self._saved(plan)
 
+    def read_seconds(self) -> float:
+        """Seconds a picture that reading and parsing take, uncached, serially."""
+        return self._any_costs().seconds("read", "parse", "cache")
+
     def upstream_seconds(self, plan: Plan) -> float:
         """Seconds a picture that one thread spends for all calls: reading and collecting."""
         costs = self._any_costs()

@@ -1,0 +1,102 @@
+"""Remedies: what they promise follows from the work they save, and nothing impossible is proposed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dataio.bench.bare import take_sample
+from dataio.bench.costs import Costs, StageSeconds
+from dataio.bench.predicting import Predictor
+from dataio.bench.remedies import Situation, cores_needed, find_remedies
+from dataio.bench.results import Remedy
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+
+from .test_bounds import Pictures
+
+RECIPE = Recipe(image_size=32, batch_size=4, dtype="uint8")
+SECONDS = {"read": 0.4e-3, "boxes": 0.05e-3, "picture": 1.4e-3, "op overhead": 0.15e-3}
+
+
+def predictor(cores: int = 2) -> Predictor:
+    stages = tuple(
+        StageSeconds(stage=stage, seconds_per_image=seconds, bytes_per_image=None, share=seconds / 2e-3)  # type: ignore[arg-type]
+        for stage, seconds in SECONDS.items()
+    )
+    made = Predictor(cores)
+    made.calibrate(Plan(), Costs(images=100, seconds_per_image=2e-3, stages=stages))
+    return made
+
+
+@pytest.fixture(scope="module")
+def situation() -> Situation:
+    return Situation(
+        data=Pictures(),
+        recipe=RECIPE,
+        split="train",
+        plan=Plan(num_parallel_calls=2, cycle_length=1, prefetch=2),
+        images_per_second=1000.0,
+        predictor=predictor(),
+        cores=2,
+        free_bytes=10**10,
+    )
+
+
+def titled(remedies: tuple[Remedy, ...], word: str) -> Remedy | None:
+    return next((remedy for remedy in remedies if word in remedy.title), None)
+
+
+def test_a_cache_saves_what_reading_takes(situation: Situation) -> None:
+    cache = titled(find_remedies(situation), "in memory")
+    assert cache is not None
+    assert cache.images_per_second == pytest.approx(1000 * 2.0 / 1.603, rel=0.01)
+    assert "10 GB" in cache.cost or "10.0 GB" in cache.cost
+
+
+def test_a_cache_that_does_not_fit_is_not_proposed(situation: Situation) -> None:
+    assert titled(find_remedies(replace(situation, free_bytes=1000)), "in memory") is None
+
+
+def test_a_folder_is_converted_and_a_packed_dataset_is_not(situation: Situation) -> None:
+    folder = Pictures()
+    folder.format = "folder"
+    packed = titled(find_remedies(replace(situation, data=folder)), "packed")
+    assert packed is not None and packed.images_per_second is not None
+    assert 1000 * 2.0 / 1.65 < packed.images_per_second < 1000 * 2.0 / 1.6
+    assert packed.how == "dataio convert pictures pictures-tfrecord --to tfrecord"
+    assert titled(find_remedies(situation), "packed") is None
+
+
+def test_the_plan_that_was_found_comes_with_a_line_that_uses_it(situation: Situation) -> None:
+    tuned = Plan(kernel="opencv", num_parallel_calls=3)
+    remedy = titled(find_remedies(replace(situation, tuned=(tuned, 1800.0))), "plan that was found")
+    assert remedy is not None and remedy.images_per_second == 1800
+    assert eval(remedy.how.split("recipe, ")[1][:-1], {"dataio": __import__("dataio")}) == tuned
+
+
+def test_more_cores_are_counted_from_what_one_supplies(situation: Situation) -> None:
+    starving = replace(situation, demand_images_per_second=3400.0)
+    assert cores_needed(starving) == pytest.approx(3400 * 1.1 / 500)
+    cores = titled(find_remedies(starving), "8 cores")
+    assert cores is not None and "needs 7.5 cores; there are 2" in cores.cost
+    assert titled(find_remedies(starving), "3 more machines") is not None
+
+
+def test_a_step_that_is_fed_needs_no_cores(situation: Situation) -> None:
+    assert titled(find_remedies(replace(situation, demand_images_per_second=500.0)), "cores") is None
+    assert cores_needed(situation) is None
+
+
+def test_the_greatest_gain_comes_first_and_small_ones_not_at_all(situation: Situation) -> None:
+    remedies = find_remedies(situation, sample=take_sample(situation.data, split="train"))
+    rates = [remedy.images_per_second for remedy in remedies]
+    assert rates == sorted(rates, key=lambda rate: -(rate or 0))
+    assert all(rate is not None and rate >= 1050 for rate in rates)
+
+
+def test_pixels_that_are_raw_already_are_not_stored_anew(situation: Situation) -> None:
+    raw = Pictures()
+    raw.encoding = "raw"
+    assert titled(find_remedies(replace(situation, data=raw)), "Store") is None
