@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -142,8 +142,7 @@ def convert(
     """
     began = time.monotonic()
     format_ = get_writable_format(options.to)
-    replaced = _check_destination(source, destination, overwrite)
-    fresh = not destination.exists()
+    replaced = check_destination(source, destination, overwrite)
     gathers = format_.gathers
     count = workers or usable_cores()
     with WorkFolder(destination) as work:
@@ -153,9 +152,10 @@ def convert(
             scanned = scan_for(source, options, labels)
             planned = plan(scanned, options, format_)
             settings = _settings(options, scanned)
+            if not is_prepared(work.path):
+                _check_space(work, planned, format_)
             written = resume(work, planned.worklists, settings)
             if not is_prepared(work.path):
-                _check_space(work, planned, written, format_, fresh)
                 gathering = Gathering.of(format_, work.path, planned) if gathers else None
                 run = Run(planned, usable_units(work, written, gathering), report)
                 resumed = len(run.done)
@@ -253,7 +253,7 @@ def _settings(options: ConversionOptions, scanned: Scan) -> dict[str, Any]:
     }
 
 
-def _check_destination(source: Path, destination: Path, overwrite: bool) -> list[str]:
+def check_destination(source: Path, destination: Path, overwrite: bool) -> list[str]:
     """Refuses a destination that is something else; returns the files of the dataset that is to be replaced."""
     if destination.exists() and not destination.is_dir():
         raise DestinationError(f"{destination}: is not a folder")
@@ -274,22 +274,17 @@ def _check_destination(source: Path, destination: Path, overwrite: bool) -> list
     return []
 
 
-def _check_space(
-    work: WorkFolder,
-    planned: Planned,
-    written: Mapping[tuple[str, int], UnitResult],
-    format_: WritableFormat,
-    fresh: bool,
-) -> None:
+def _check_space(work: WorkFolder, planned: Planned, format_: WritableFormat) -> None:
     there = sum(path.stat().st_size for path in work.path.rglob("*") if path.is_file())
-    needed = planned.store_bytes + format_.record_overhead_bytes * planned.candidates - there
+    needed = expected_bytes(planned, format_) - there
     free = shutil.disk_usage(work.path).free
     if needed > free:
-        if not written:
-            work.remove()
-            if fresh and not any(work.path.parent.iterdir()):
-                work.path.parent.rmdir()
         raise DestinationError(
             f"{work.path.parent}: about {needed / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free; make room, "
             "or store smaller pictures (--encoding jpeg --short-side 256)"
         )
+
+
+def expected_bytes(planned: Planned, format_: WritableFormat) -> int:
+    """Bytes that a conversion is expected to take."""
+    return planned.store_bytes + format_.record_overhead_bytes * planned.candidates

@@ -119,6 +119,11 @@ class WorkerPool:
         self._waiting.append(unit)
 
     @property
+    def workers(self) -> int:
+        """Workers there are."""
+        return len(self._workers)
+
+    @property
     def unfinished(self) -> int:
         """Units submitted and not yet written."""
         return len(self._waiting) + sum(len(worker.units) for worker in self._workers)

@@ -38,6 +38,7 @@ class WorkFolder:
             DestinationError: it cannot be made, or another run holds it.
         """
         self.path = destination / WORK_FOLDER
+        self._made_destination = not destination.exists()
         try:
             self._lock = self._take_lock(destination)
         except OSError as problem:
@@ -97,6 +98,11 @@ class WorkFolder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and not (self.path / _JOURNAL).stat().st_size:
+            # Nothing was begun: leave the place as it was found.
+            self.remove()
+            if self._made_destination:
+                self.path.parent.rmdir()
         self.close()
 
 

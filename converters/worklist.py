@@ -111,6 +111,10 @@ class Worklist:
     def __len__(self) -> int:
         return len(self._columns["order"])
 
+    def reordered(self, order: npt.NDArray[np.int64]) -> Worklist:
+        """The same candidates in another stored order."""
+        return Worklist(self.split, self._paths, self._columns | {"order": order})
+
     def sizes_in_order(self) -> npt.NDArray[np.int64]:
         """int64[candidates]: bytes of the files, in stored order."""
         return self._columns["sizes"][self._columns["order"]]

@@ -6,13 +6,14 @@ import json
 import signal
 import sys
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
-    from dataio.converters.conversion import Converted
+    from dataio.converters.conversion import ConversionOptions, Converted, Progress
     from dataio.converters.picture import ImageOptions
 
 #: Classes that the table at the end shows before it ends in a sum.
@@ -83,8 +84,7 @@ def convert(
 ) -> None:
     """Runs the conversion and prints what came of it."""
     from dataio.cli.transfer import TransferProgress
-    from dataio.converters.conversion import ConversionOptions, Progress
-    from dataio.converters.conversion import convert as run
+    from dataio.converters import conversion
 
     image = _image_options(
         max_pixels=max_pixels,
@@ -97,18 +97,21 @@ def convert(
         quality=quality,
         size=_height_width(size),
     )
-    options = ConversionOptions(
+    options = conversion.ConversionOptions(
         to=to, image=image, seed=seed, shuffle=shuffle, shards=shards, split=split, split_like=split_like
     )
     limit = _share(max_bad)
     signal.signal(signal.SIGTERM, _end)
+    if dry_run:
+        _forecast(src, dst, options, labels=labels, workers=workers, overwrite=overwrite, as_json=as_json)
+        return
     with TransferProgress("converting", quiet=quiet) as live:
 
         def report(progress: Progress) -> None:
             files = f"{progress.files}/{progress.total_files} files"
             live.show(progress.bytes, progress.total_bytes, files=files)
 
-        converted = run(
+        converted = conversion.convert(
             src,
             dst,
             options,
@@ -126,6 +129,31 @@ def convert(
         typer.echo(json.dumps(_as_json(dst, converted, reasons), indent=2))
     elif not quiet:
         _print(dst, converted, reasons)
+
+
+def _forecast(
+    src: Path,
+    dst: Path,
+    options: ConversionOptions,
+    *,
+    labels: Path | None,
+    workers: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    from dataio.converters.forecast import forecast
+
+    found = forecast(src, dst, options, labels=labels, workers=workers, overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}")
+    typer.echo(
+        f"{dst}: {found.records} records of {found.files} files, {found.bytes / 1e6:.1f} MB in {found.shards} shards, "
+        f"in {found.seconds:.1f} s; {found.free_bytes / 1e9:.1f} GB are free (from {found.sampled_files} files "
+        "converted on trial; nothing was kept)"
+    )
 
 
 def _end(number: int, frame: object) -> NoReturn:
