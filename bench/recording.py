@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dataio.bench.choosing import Candidate
 from dataio.bench.costs import STAGE_WORDS, Costs
 from dataio.bench.measuring import StallSamples
+from dataio.bench.predicting import Predictor
 from dataio.bench.results import (
     Dataset,
     Loop,
@@ -48,6 +49,8 @@ class Measured:
     """Plans that cannot run here, with the reason."""
     costs: Costs | None = None
     """What the stages cost, where that was measured."""
+    predictor: Predictor | None = None
+    """What was learned about these data."""
     cold_images_per_second: float | None = None
     """Supply of the chosen plan with the files out of the page cache, where that was measured."""
 

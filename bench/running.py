@@ -19,6 +19,7 @@ from dataio.bench.grid import Sweep, grid_plans
 from dataio.bench.judging import Verdict, judge
 from dataio.bench.machine import describe_machine, versions
 from dataio.bench.measuring import Progress, StallSamples, measure_stall, measure_supply
+from dataio.bench.predicting import Predictor
 from dataio.bench.recording import (
     Measured,
     cost_records,
@@ -30,10 +31,12 @@ from dataio.bench.recording import (
     skipped_records,
     step_record,
 )
-from dataio.bench.results import Loop, Results, StepDescription
+from dataio.bench.remedies import Situation, find_remedies
+from dataio.bench.results import Loop, Remedy, Results, StepDescription
 from dataio.bench.search import SearchProgress, search
 from dataio.bench.stats import noise_floor
 from dataio.bench.step import Step
+from dataio.bench.words import rate_words
 from dataio.data import Data
 from dataio.machine import usable_cores, usable_memory_bytes
 from dataio.pipeline import build
@@ -63,6 +66,9 @@ ROUND_OVERHEAD = 1.5
 #: decide anything, and what is enough for nearly all.
 STALL_SHARE = 0.4
 LOOP_SECONDS = (6.0, 20.0)
+
+#: Remedies that the verdict itself names; all of them are in the results.
+MOST_ADVICE = 3
 
 #: Seconds beside plans and loops: looking at the machine, reading cold.
 OTHER_SECONDS = 4.0
@@ -195,6 +201,10 @@ def run_bench(
         verdict = before
         if chosen.chosen != "autotune":
             verdict, description = _judge(bench, chosen, chosen.chosen, step, loop_seconds, loops)
+    remedies: tuple[Remedy, ...] = ()
+    if verdict is not None and verdict.outcome != "fed":
+        remedies = _remedies(bench, chosen, verdict)
+        verdict = verdict.replace(advice=(*verdict.advice, *map(_advice, remedies[:MOST_ADVICE])))
     bench.report(BenchProgress(f"what hardware allows on {chosen.name}", "", 0, 1))
     at = str(chosen.data.path.resolve())
     bounds = find_bounds(
@@ -225,6 +235,7 @@ def run_bench(
         ),
         bounds=bounds,
         costs=cost_records(chosen.costs),
+        remedies=remedies,
         sweep=dict(sweep or {}),
         machine=machine,
         versions=versions(),
@@ -263,7 +274,7 @@ def _search(bench: _Bench, one: Measured, seconds: float) -> None:
     one.baselines = set(found.baselines)
     one.chosen = found.chosen
     one.predicted, one.skipped, one.refused = dict(found.predicted), dict(found.skipped), dict(found.refused)
-    one.costs = found.costs
+    one.costs, one.predictor = found.costs, found.predictor
 
 
 def _sweep_plans(data: Data, recipe: Recipe, sweep: Sweep) -> dict[str, Plan]:
@@ -291,6 +302,10 @@ def _sweep(bench: _Bench, one: Measured, sweep: Sweep) -> None:
     plan = one.best.plan.replace(cache="none")
     bench.report(BenchProgress(f"what the stages cost on {one.name}", one.chosen, 0, 1))
     one.costs = measure_costs(lambda plan: bench.builder(one.data, plan)(), plan, clock=bench.clock)
+    one.predictor = Predictor(bench.cores)
+    one.predictor.calibrate(plan, one.costs)
+    for candidate in one.candidates.values():
+        one.predictor.learn(candidate.plan, candidate.samples.images_per_second.value)
 
 
 def _drop_caches_of_samples(bench: _Bench, one: Measured) -> None:
@@ -373,6 +388,30 @@ def _judge(
         budget_seconds=seconds if samples.budget_ended else None,
     )
     return verdict, step_record(step, samples)
+
+
+def _remedies(bench: _Bench, one: Measured, verdict: Verdict) -> tuple[Remedy, ...]:
+    if one.predictor is None:
+        return ()
+    bench.report(BenchProgress(f"what would help on {one.name}", one.chosen, 0, 1))
+    situation = Situation(
+        data=one.data,
+        recipe=bench.recipe,
+        split=bench.split,
+        plan=one.best.plan,
+        images_per_second=one.best.samples.images_per_second.value,
+        predictor=one.predictor,
+        cores=bench.cores,
+        free_bytes=usable_memory_bytes(),
+        demand_images_per_second=verdict.demand_images_per_second,
+    )
+    return find_remedies(situation)
+
+
+def _advice(remedy: Remedy) -> str:
+    if remedy.images_per_second is None:
+        return remedy.title
+    return f"{remedy.title.rstrip('.')}: {rate_words(remedy.images_per_second)} images/s predicted"
 
 
 def _limit(one: Measured, cores: int) -> str | None:
