@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         self._batch_size, self._warn, self._timing = batch_size, warn, timing or Timing()
         self._scalars = ScalarWriter(Path(log_dir)) if log_dir is not None else None
         self._epochs: list[Epoch] = []
-        self._watched: list[WatchedDataset] = []
+        self._watched: list[weakref.ref[WatchedDataset]] = []
         self._session: FitSession | None = None
         self._obstacle = _NOTHING_SEEN
         self._explanation: str | None = None
@@ -136,7 +137,8 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
 
     def add_watched(self, dataset: WatchedDataset, *, instead_of: WatchedDataset | None) -> None:
         """A dataset is watched from now on, perhaps as the successor of another one."""
-        self._watched = [*(other for other in self._watched if other is not instead_of), dataset]
+        others = [one for one in self._watched if one() is not None and one() is not instead_of]
+        self._watched = [*others, weakref.ref(dataset)]
 
     def open_iterator(self, dataset: WatchedDataset) -> Any:
         """An iterator for whoever iterates over a watched dataset: Keras gets TensorFlow's own, a loop a timed one."""
@@ -173,7 +175,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
             distributed=type(strategy) is not type(tf.distribute.get_strategy()) or tf.distribute.has_strategy(),
             timing=self._timing,
             batch_size=self._batch_size,
-            watched=self._watched,
+            watched=[dataset for one in self._watched if (dataset := one()) is not None],
         )
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from dataio.stall import Stall
 
 #: Executions (counted over all epochs) before which the loop is held: dense at first, then ever rarer.
-_PAUSES = (3, 7, 12, 19, 29, 43, 65, 97, 146, 219, 328, 492, 738, 1000)
+_PAUSES = (3, 6, 10, 15, 21, 28, 37, 48, 62, 80, 103, 133, 172, 222, 287, 371, 480, 620, 801, 1000)
 _THEN_EVERY = 1000
 
 #: Longest pause, and how long production must stand still before the buffers count as full.

@@ -46,10 +46,13 @@ class ComparedEpoch:
     recorder: ReadyRecorder
     images_per_execution: int | None
     executions: int = 0
-    first: tuple[int, int] = field(default=(0, 0))
+    first: tuple[int, int] = field(init=False)
     """Lengths of the recorder's lists when the epoch began."""
-    last: tuple[int, int] | None = None
+    last: tuple[int, int] | None = field(default=None, init=False)
     """The same when it ended."""
+
+    def __post_init__(self) -> None:
+        self.first = self._lengths()
 
     def finish(self) -> None:
         """Marks what belongs to this epoch."""

@@ -62,6 +62,7 @@ class FitSession:
         self._newest: tuple[weakref.ref[tf.data.Iterator], float] | None = None
         self._live: tf.data.Iterator | None = None
         self._opened = 0.0
+        self._stopped: float | None = None
         if distributed and len(watched) == 1:
             self._compare(watched[0])
         elif distributed and watched:
@@ -96,7 +97,7 @@ class FitSession:
             steps: executions x steps_per_execution an epoch, None where Keras does not know.
         """
         self._number, self._begun, self._ended = number, 0, 0
-        self._running = None
+        self._running = self._stopped = None
         if self._comparison is not None:
             self._comparison.start_epoch(same_iterator=bool(self.epochs) and self._goes_on(steps))
 
@@ -116,9 +117,9 @@ class FitSession:
         self._ended += 1
 
     def begin_test(self) -> None:
-        """Validation begins: the epoch's steps are over."""
-        self._testing = True
-        self.end_epoch()
+        """Validation begins: the epoch's steps are over. Keras may still owe some calls of `end_step`, until the epoch
+        ends."""
+        self._testing, self._stopped = True, self._timing.clock()
 
     def end_test(self) -> None:
         """Validation is over."""
@@ -133,7 +134,8 @@ class FitSession:
         self._running = None
         self.epochs[-1].finish()
         if self._live is not None:
-            self.explanation = explain(self._live, self._timing.clock() - self._opened)
+            stopped = self._timing.clock() if self._stopped is None else self._stopped
+            self.explanation = explain(self._live, stopped - self._opened)
             self._live = None
 
     def _start(self) -> None:

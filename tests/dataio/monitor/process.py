@@ -27,9 +27,8 @@ def mirrored(*, two_watched: bool) -> None:
         model = make_model(0.0005)
     model.build((None, 4))
     train = monitor.watch(make_sleeper(0.03, 50))
-    if two_watched:
-        monitor.watch(make_sleeper(0.03, 50))
-    model.fit(train, callbacks=[monitor], verbose=0)
+    options = {"validation_data": monitor.watch(make_sleeper(0.001, 5))} if two_watched else {}
+    model.fit(train, callbacks=[monitor], verbose=0, **options)
     print(monitor.summary().model_dump_json(), flush=True)
 
 
