@@ -35,8 +35,11 @@ def made_smaller(content: bytes, header: JpegHeader, options: ImageOptions) -> P
     n = decoded_fraction(header.height, header.width, cut)
     colour = "COLOR" if header.components == 3 else "GRAYSCALE"
     flag = getattr(cv2, f"IMREAD_{colour}" if n == 1 else f"IMREAD_REDUCED_{colour}_{n}")
-    decoded = cv2.imdecode(np.frombuffer(content, np.uint8), flag | cv2.IMREAD_IGNORE_ORIENTATION)
-    if decoded is None:
+    try:
+        decoded = cv2.imdecode(np.frombuffer(content, np.uint8), flag | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error:  # a size that OpenCV does not try
+        return None
+    if decoded is None or decoded.shape[:2] != (-(-header.height // n), -(-header.width // n)):
         return None
     extent = (header.height / n, header.width / n)
     image = _upright(cv2, _resized(cv2, decoded, cut, extent), header.orientation)

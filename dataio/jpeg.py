@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataio.errors import DataioError
+from dataio.jpeg_tables import frame_doubt, huffman_tables, quantisation_tables, scan_doubt
 
 #: Frame headers, T81 table B.1: C0 to CF without DHT (C4), JPG (C8) and DAC (CC); and F7 of JPEG-LS (ITU-T
 #: T.87 C.1.1).
@@ -38,7 +39,9 @@ _FRAME_NAMES = {
 }
 #: Markers without a length, T81 table B.1: TEM and RST0 to RST7.
 _BARE = frozenset({0x01, *range(0xD0, 0xD8)})
-_SOI, _EOI, _SOS, _DQT, _DHT, _APP1, _APP2, _APP14 = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xE1, 0xE2, 0xEE
+_SOI, _EOI, _SOS, _DQT, _DHT, _DRI, _APP1, _APP2, _APP14 = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xDD, 0xE1, 0xE2, 0xEE
+#: Segments that every decoder skips: DNL, APP0 to APP15, COM. Source: libjpeg's read_markers in jdmarker.c.
+_SKIPPED = frozenset({0xDC, 0xFE, *range(0xE0, 0xF0)})
 
 #: Bytes of each TIFF field type that an orientation is found with: BYTE, SHORT, LONG. Source: TIFF section 2;
 #: the standard asks for SHORT, cameras and editors write all three.
@@ -128,7 +131,9 @@ def read_header(content: bytes) -> JpegHeader:
     ends = content[-2:] == b"\xff\xd9" and len(content) > 3
     height = width = components = precision = frame = 0
     orientation = 1
-    oriented = has_icc = has_huffman = has_quantisation = False
+    oriented = has_icc = False
+    huffman = quantisation = frozenset[int]()
+    frame_body = b""
     exif_blocks: list[tuple[int, int]] = []
     adobe: int | None = None
     doubt: str | None = None
@@ -173,7 +178,7 @@ def read_header(content: bytes) -> JpegHeader:
                 raise JpegError("corrupt", f"a second frame header, at {position}")
             if end - start < 6 or end - start != 6 + 3 * content[start + 5]:
                 raise JpegError("corrupt", f"the frame header at {position} has a wrong length")
-            frame = marker
+            frame, frame_body = marker, content[start:end]
             precision = content[start]
             height = content[start + 1] << 8 | content[start + 2]
             width = content[start + 3] << 8 | content[start + 4]
@@ -187,9 +192,13 @@ def read_header(content: bytes) -> JpegHeader:
                 raise JpegError("corrupt", f"the scan header at {position} has a wrong length")
             break
         elif marker == _DHT:
-            has_huffman = True
+            tables = huffman_tables(content[start:end])
+            doubt = doubt or (None if tables else f"a broken Huffman table at {position}")
+            huffman |= tables
         elif marker == _DQT:
-            has_quantisation = True
+            tables = quantisation_tables(content[start:end])
+            doubt = doubt or (None if tables else f"a broken quantisation table at {position}")
+            quantisation |= tables
         elif marker == _APP1:
             if content[start : start + 6] == b"Exif\0\0":
                 exif_blocks.append((position, end))
@@ -201,11 +210,13 @@ def read_header(content: bytes) -> JpegHeader:
             has_icc = has_icc or content[start : start + 12] == b"ICC_PROFILE\0"
         elif marker == _APP14 and end - start >= 12 and content[start : start + 5] == b"Adobe":
             adobe = content[start + 11]
+        elif marker not in _SKIPPED and (marker != _DRI or end - start != 2):
+            doubt = doubt or f"segment FF {marker:02X} at {position}, which decoders may not know"
         position = end
     else:
         raise JpegError("corrupt", f"no scan after {_MOST_STEPS:,} segments, at {position}")
-    if doubt is None and not (has_huffman and has_quantisation):
-        doubt = "no Huffman or quantisation table before the first scan"
+    if doubt is None:
+        doubt = frame_doubt(frame_body, quantisation) or scan_doubt(content[start:end], frame_body, frame, huffman)
     if doubt is None and not ends:
         doubt = "the end marker is not at the end"
     return JpegHeader(

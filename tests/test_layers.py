@@ -22,6 +22,7 @@ NOUNS = {
     "dataio.plan",
     "dataio.data",
     "dataio.jpeg",
+    "dataio.jpeg_tables",
     "dataio.loading",
     "dataio.stall",
     "dataio.machine",
