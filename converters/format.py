@@ -201,7 +201,9 @@ def stored_image(descriptor: int, path: Path, ledger: Ledger, position: int) -> 
     """
     row = ledger.rows[position]
     offset, length = int(row["offset"]), int(row["length"])
-    content = os.pread(descriptor, length, offset)
+    # A hostile ledger must not make us ask for more memory than the file could fill.
+    fits = offset + length <= os.fstat(descriptor).st_size
+    content = os.pread(descriptor, length, offset) if fits else b""
     if len(content) != length or crc32c(content) != int(row["crc32c"]):
         raise DataDamaged(
             f"{path}: record {position}, made from {printable(ledger.path(position))}, is damaged at byte {offset}; "
