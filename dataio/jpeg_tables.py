@@ -23,10 +23,10 @@ def huffman_tables(segment: bytes) -> frozenset[int]:
     while position + 17 <= len(segment):
         table, counts = segment[position], segment[position + 1 : position + 17]
         symbols = segment[position + 17 : position + 17 + sum(counts)]
-        free = 1  # codes of the length at hand that are not taken, T81 C.2; one must stay free at the end
+        free = 1  # codes of the length at hand that are not taken; that of all ones is for nobody, T81 C.2
         for count in counts:
             free = 2 * free - count
-            if free < 0:
+            if free < 1:
                 return frozenset()
         # Decoders take symbols 0 to 15 as sizes of DC differences (T81 table F.1, and 12 to 15 for other precisions).
         if (
