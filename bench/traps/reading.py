@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataio.bench.traps.graph import Pipeline
 from dataio.bench.traps.trap import Surroundings, Trap, say_bytes
 
-#: Bytes of arrays in the graph from which they matter.
-_LARGE_ARRAYS = 256 * 10**6
+#: Share of the memory from which arrays in the graph matter: they are held several times.
+_LARGE_SHARE = 0.03
 
 _PICTURES = ("DecodeJpeg", "DecodeAndCropJpeg", "DecodeImage", "DecodePng", "DecodeWebP")
 
@@ -29,7 +29,7 @@ def find(pipeline: Pipeline, surroundings: Surroundings) -> Iterator[Trap]:
             )
     for operator in pipeline.of("TensorSlice", "Tensor"):
         size = sum(getattr(argument, "nbytes", 0) for argument in operator.arguments if argument is not None)
-        if size > _LARGE_ARRAYS:
+        if size > _LARGE_SHARE * surroundings.memory_bytes:
             yield Trap(
                 name="arrays-in-the-graph",
                 operator=str(operator),

@@ -159,9 +159,9 @@ CASES: list[tuple[str, Callable[[], tf.data.Dataset], Callable[[], tf.data.Datas
     ),
     (
         "arrays-in-the-graph",
-        lambda: tf.data.Dataset.from_tensor_slices(np.zeros([300, 1_000_000], np.uint8)),
-        lambda: tf.data.Dataset.from_tensor_slices(np.zeros([3, 1_000_000], np.uint8)),
-        MACHINE,
+        lambda: tf.data.Dataset.from_tensor_slices(np.zeros([50, 100_000], np.uint8)),
+        lambda: tf.data.Dataset.from_tensor_slices(np.zeros([5, 100_000], np.uint8)),
+        Surroundings(memory_bytes=10**8, cores=4),
     ),
     ("ignored-errors", lambda: encoded().ignore_errors(), lambda: encoded(), MACHINE),
     (
