@@ -13,6 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dataio.bench.buffers import ready_batches
+from dataio.bench.gpu import GpuLoad, host_to_device_bytes_per_second
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.stats import is_steady
 from dataio.bench.step import Step
@@ -76,6 +77,10 @@ class StallSamples(Record):
     """Whether it ended before the interval was narrow enough."""
     known_step_seconds: float | None
     """Step time as the step says, or None."""
+    gpu_utilisation: float | None = None
+    """Share of time in which the first GPU ran anything, by NVML, in [0, 1]; None without one."""
+    host_to_device_bytes_per_second: float | None = None
+    """How fast a batch's pictures go to the first GPU; None without one."""
 
     @property
     def short_epochs(self) -> bool:
@@ -135,10 +140,12 @@ def measure_stall(
                 pass
         loop = _Loop(live, step, batch_size, budget_seconds, clock, state)
         loop.measure_ready(first.batch)
+        copying = host_to_device_bytes_per_second(first.batch)
         del first
         loop.warm_up()
-        loop.fill_window()
-        return loop.samples()
+        with GpuLoad() as gpu:
+            loop.fill_window()
+        return loop.samples().replace(gpu_utilisation=gpu.utilisation, host_to_device_bytes_per_second=copying)
 
 
 class _Loop:
