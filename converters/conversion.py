@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import deque
@@ -26,8 +27,8 @@ from dataio.converters.scan import Scan
 from dataio.converters.source import scan_source
 from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
 from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, resume, usable_units
-from dataio.converters.writing import Job
-from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded
+from dataio.converters.writing import Job, UnitFiles
+from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded, SourceError
 from dataio.machine import usable_cores
 from dataio.records import Record
 
@@ -159,6 +160,8 @@ def convert(
                 gathering = Gathering.of(format_, work.path, planned) if gathers else None
                 run = Run(planned, usable_units(work, written, gathering), report)
                 resumed = len(run.done)
+                if fail_on_bad:
+                    _refuse_bad(work.path, run)
                 job = Job(
                     str(source.resolve()),
                     str(work.path.resolve()),
@@ -234,6 +237,17 @@ def write_all(
             hear(event)
     for event in pool.drain():
         hear(event)
+
+
+def _refuse_bad(work: Path, run: Run) -> None:
+    """A run that is to fail on bad files fails on those that an earlier run met, too."""
+    for result in run.done.values():
+        if result.rejected:
+            lines = UnitFiles.of(work, result.split, result.number).outcomes.read_text(encoding="utf-8").splitlines()
+            first = next(outcome for outcome in map(json.loads, lines) if outcome["outcome"] == "rejected")
+            raise SourceError(
+                f"{first['path']} cannot be stored: {first['reason']}; leave out --on-bad fail to skip such files"
+            )
 
 
 def _check_bad(run: Run, max_bad: float | None) -> None:
