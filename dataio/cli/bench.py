@@ -192,12 +192,12 @@ def run(
             live.say(f"Trying {len(ways)} ways of storing on a sample.")
             tried, total = convert_samples(source, ways, Path(folder), on_progress=live.name)
         import_tensorflow()
-        from dataio.bench.running import Sample, run_bench, sweep_seconds
+        from dataio.bench.running import Sample, bench_seconds, run_bench
         from dataio.bench.words import time_words
 
         step = make(recipe, classes=max(len(one.class_names) for one in datasets))
         if grid:
-            seconds = sweep_seconds(datasets, grid, recipe, split=split, step=step is not None)
+            seconds = bench_seconds(datasets, grid, recipe, split=split, step=step is not None)
             count = math.prod(len(values) for values in grid.values())
             where = f" on {len(datasets)} datasets" if len(datasets) > 1 else ""
             live.say(f"A sweep of {count} plans{where}, and the baselines: about {time_words(seconds)}.")

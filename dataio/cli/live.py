@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from dataio.bench.running import BenchProgress
+    from dataio.bench.setting import BenchProgress
 
 
 class LiveProgress:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dataio.bench import running
+from dataio.bench import running, sweeping
 from dataio.bench.grid import parse_sweep
 from dataio.bench.results import Results
-from dataio.bench.running import BenchProgress, run_bench, short_names, sweep_seconds
+from dataio.bench.running import BenchProgress, bench_seconds, run_bench, short_names
 from dataio.bench.step import SimulatedAccelerator
 from dataio.errors import DataNotFound, PlanError
 from dataio.plan import Plan
@@ -24,9 +24,9 @@ SWEEP = parse_sweep(["prefetch=auto", "cache=none,memory"])
 @pytest.fixture(scope="module")
 def quick() -> pytest.MonkeyPatch:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "ROUNDS", 2)
-        patch.setattr(running, "ROUND_SECONDS", 0.05)
-        patch.setattr(running, "WARM_UP_SECONDS", 0.2)
+        patch.setattr(sweeping, "ROUNDS", 2)
+        patch.setattr(sweeping, "ROUND_SECONDS", 0.05)
+        patch.setattr(sweeping, "WARM_UP_SECONDS", 0.2)
         patch.setattr(running, "LOOP_SECONDS", (1.0, 1.0))
         yield patch
 
@@ -95,7 +95,7 @@ def test_progress_names_the_plan_and_never_goes_past_its_end(swept: tuple[Result
 def test_a_cache_that_does_not_fit_is_refused_and_not_tried(
     quick: pytest.MonkeyPatch, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "usable_memory_bytes", lambda: 100_000_000)
+    monkeypatch.setattr(sweeping, "usable_memory_bytes", lambda: 100_000_000)
     data = MemoryData(folder)
     data.splits = {"train": replace(data.splits["train"], bytes=10**12)}
     results = run_bench([data], RECIPE, sweep=parse_sweep(["cache=memory"]))
@@ -116,10 +116,10 @@ def test_a_missing_split_is_an_error_before_anything_runs(folder: Path) -> None:
 
 def test_a_longer_sweep_is_told_to_take_longer(folder: Path) -> None:
     data = [MemoryData(folder)]
-    short = sweep_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=False)
-    long = sweep_seconds(data, parse_sweep(["prefetch=1,2,3", "threads=1,2"]), RECIPE, split="train", step=False)
+    short = bench_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=False)
+    long = bench_seconds(data, parse_sweep(["prefetch=1,2,3", "threads=1,2"]), RECIPE, split="train", step=False)
     assert long > short > 10
-    assert sweep_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=True) > short
+    assert bench_seconds(data, parse_sweep(["prefetch=1"]), RECIPE, split="train", step=True) > short
 
 
 def test_datasets_get_the_shortest_names_that_tell_them_apart(tmp_path: Path) -> None:
