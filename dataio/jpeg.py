@@ -133,7 +133,7 @@ def read_header(content: bytes) -> JpegHeader:
     orientation = 1
     oriented = has_icc = False
     huffman = quantisation = frozenset[int]()
-    frame_body = b""
+    component_bytes = b""
     exif_blocks: list[tuple[int, int]] = []
     adobe: int | None = None
     doubt: str | None = None
@@ -178,7 +178,7 @@ def read_header(content: bytes) -> JpegHeader:
                 raise JpegError("corrupt", f"a second frame header, at {position}")
             if end - start < 6 or end - start != 6 + 3 * content[start + 5]:
                 raise JpegError("corrupt", f"the frame header at {position} has a wrong length")
-            frame, frame_body = marker, content[start:end]
+            frame, component_bytes = marker, content[start + 5 : end]
             precision = content[start]
             height = content[start + 1] << 8 | content[start + 2]
             width = content[start + 3] << 8 | content[start + 4]
@@ -216,7 +216,8 @@ def read_header(content: bytes) -> JpegHeader:
     else:
         raise JpegError("corrupt", f"no scan after {_MOST_STEPS:,} segments, at {position}")
     if doubt is None:
-        doubt = frame_doubt(frame_body, quantisation) or scan_doubt(content[start:end], frame_body, frame, huffman)
+        doubt = frame_doubt(component_bytes, quantisation)
+        doubt = doubt or scan_doubt(content[start:end], component_bytes, frame, huffman)
     if doubt is None and not ends:
         doubt = "the end marker is not at the end"
     return JpegHeader(

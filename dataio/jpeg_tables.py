@@ -56,25 +56,44 @@ def quantisation_tables(segment: bytes) -> frozenset[int]:
     return frozenset(tables)
 
 
-def frame_doubt(frame: bytes, quantisation: frozenset[int]) -> str | None:
-    """What is odd about the components of a frame, T81 B.2.2, given the tables defined before its scan."""
-    identifiers = set()
-    for start in range(6, len(frame), 3):
-        identifier, sampling, table = frame[start : start + 3]
+@lru_cache(maxsize=256)
+def frame_doubt(components: bytes, quantisation: frozenset[int]) -> str | None:
+    """What is odd about the components of a frame, given the tables defined before its scan.
+
+    Args:
+        components: the frame header from the number of components on, T81 B.2.2: it is the same in most files.
+        quantisation: numbers of the tables.
+    """
+    identifiers, samplings = components[1::3], components[2::3]
+    if len(set(identifiers)) < len(identifiers):
+        return "components with the same identifier"
+    for identifier, sampling, table in zip(identifiers, samplings, components[3::3], strict=True):
         if not (1 <= sampling >> 4 <= 4 and 1 <= sampling & 15 <= 4):
             return f"component {identifier} has a sampling of {sampling >> 4} x {sampling & 15}"
         if table not in quantisation:
             return f"component {identifier} has no quantisation table"
-        identifiers.add(identifier)
-    return None if len(identifiers) == frame[5] else "components with the same identifier"
+    across, down = [sampling >> 4 for sampling in samplings], [sampling & 15 for sampling in samplings]
+    # Decoders resample by whole factors only, and T81 B.2.3 allows 10 blocks in a unit of several components.
+    whole = not any(max(across) % each for each in across) and not any(max(down) % each for each in down)
+    if not whole or (len(samplings) > 1 and sum(h * v for h, v in zip(across, down, strict=True)) > 10):
+        return "samplings that decoders do not combine"
+    return None
 
 
-def scan_doubt(scan: bytes, frame: bytes, kind: int, huffman: frozenset[int]) -> str | None:
-    """What is odd about a scan header, T81 B.2.3, given its frame and the tables defined before it."""
-    known = frame[6::3]
+@lru_cache(maxsize=256)
+def scan_doubt(scan: bytes, components: bytes, kind: int, huffman: frozenset[int]) -> str | None:
+    """What is odd about a scan header, T81 B.2.3, given its frame and the tables defined before it.
+
+    Args:
+        scan: the scan header from the number of components on.
+        components: as for `frame_doubt`.
+        kind: second byte of the frame's marker.
+        huffman: the tables, by class and number in one byte.
+    """
+    known = components[1::3]
     count = scan[0]
-    if count > 4:
-        return f"a scan of {count} components"
+    if count > 4 or len(set(scan[1 : 1 + 2 * count : 2])) < count:
+        return f"a scan of {count} components, some of them twice or too many"
     for start in range(1, 1 + 2 * count, 2):
         identifier, tables = scan[start], scan[start + 1]
         if identifier not in known:
