@@ -14,8 +14,9 @@ PREFETCH = 2
 
 
 def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
-    """One plan a way of making pictures, each with as many calls as cores; TensorFlow's own first."""
-    base = Plan(num_parallel_calls=cores, prefetch=PREFETCH)
+    """One plan a way of making pictures, TensorFlow's own first. Each has one call more than cores, so that the next is
+    there when one ends."""
+    base = Plan(num_parallel_calls=cores + 1, prefetch=PREFETCH)
     plans = [base]
     if recipe.fidelity == "exact":
         return plans
@@ -34,13 +35,13 @@ def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
 def variants(plan: Plan, cores: int) -> list[Plan]:
     """Plans that make pictures as `plan` does and differ in one or two other choices, the most promising first."""
     changes: list[dict[str, object]] = [
-        {"num_parallel_calls": cores + 1},
         {"cache": "memory"},
-        {"num_parallel_calls": cores + 1, "cache": "memory"},
-        {"num_parallel_calls": "auto", "prefetch": "auto"},
-        {"num_parallel_calls": cores + 1, "deterministic": False},
+        {"cycle_length": 1},
         {"num_parallel_calls": 2 * cores, "threads": 2 * cores},
-        {"num_parallel_calls": cores + 1, "cycle_length": 1},
+        {"deterministic": False},
+        {"num_parallel_calls": cores},
+        {"num_parallel_calls": "auto", "prefetch": "auto"},
+        {"cache": "memory", "deterministic": False},
         {"num_parallel_calls": 2 * cores},
         {"cycle_length": cores},
     ]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dataio.bench.baselines import baseline_plans
-from dataio.bench.candidates import kernel_plans, thrifty, variants
+from dataio.bench.candidates import PREFETCH, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose, complexity
 from dataio.bench.costs import Costs, measure_costs
 from dataio.bench.footprint import predict_footprint, refusal
@@ -37,19 +37,22 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 #: Seconds that building a pipeline and warming it up take, beside its rounds. Source: own measurement.
-START_SECONDS = 2.2
+START_SECONDS = 2.5
 #: Seconds after which warming up is given up; see `measure_supply`.
 WARM_UP_SECONDS = 1.6
-#: A round lasts this much longer than what it counts: the others fill their buffers first, then its own is used up.
-ROUND_OVERHEAD = 1.7
+#: A round lasts this much longer than what it counts, until it is known better from the first rung: the other pipelines
+#: fill their buffers first, then what piled up in its own is used up. Source: own measurement, batches of 64.
+ROUND_OVERHEAD = 2.5
 #: Shortest and longest round, seconds: below, a round holds too few batches; above, time is better spent on rounds.
 ROUND_SECONDS = (0.3, 0.7)
 #: The budget for which rounds have that many seconds each; they grow in proportion.
 ROUND_BUDGET_SHARE = 1 / 150
 #: Share of the budget for the first two rungs together; the rest is the final's.
 EARLY_SHARE = 0.7
-#: Rounds of a plan in each rung. In the last one enough for the bootstrap of a median.
-ROUNDS = (4, 3, 6)
+#: Rounds of a plan in the first two rungs, and at least and at most in the last.
+#: Five are enough for the bootstrap of a median; see `stats.BOOTSTRAP_ROUNDS`.
+ROUNDS = (3, 3)
+FINAL_ROUNDS = (3, 7)
 #: Plans in the final, the best baseline included.
 FINALISTS = 4
 #: Seconds of the serial run that tells what reading and making a picture cost.
@@ -139,6 +142,8 @@ class _State:
     predicted: dict[str, Interval] = field(default_factory=dict)
     skipped: dict[str, Interval] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    seconds_a_round: float | None = None
+    """What a round of one plan took in the first rung, settling included; None before it."""
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until `share` of the budget is used up."""
@@ -149,9 +154,14 @@ class _State:
         shortest, longest = ROUND_SECONDS
         return min(max(self.budget_seconds * ROUND_BUDGET_SHARE, shortest), longest)
 
+    def plan_seconds(self, rounds: int) -> float:
+        """What measuring one plan in that many rounds will take."""
+        a_round = self.seconds_a_round or ROUND_OVERHEAD * self.round_seconds
+        return START_SECONDS + rounds * a_round
+
     def affordable(self, rounds: int, share: float) -> int:
         """How many plans can be measured in that many rounds before `share` of the budget is used up."""
-        return int(self.left(share) / (START_SECONDS + rounds * self.round_seconds * ROUND_OVERHEAD))
+        return int(self.left(share) / self.plan_seconds(rounds))
 
     def known(self, plan: Plan) -> bool:
         return any(candidate.plan == plan for candidate in self.candidates.values())
@@ -219,7 +229,10 @@ def search(
     }
     state.report(SearchProgress("what reading and decoding cost", "", 0, 1))
     state.predictor.calibrate(Plan(), state.calibrate(Plan()))
-    _measure(state, baselines | kernels, ROUNDS[0], "baselines and kernels")
+    began = clock()
+    first = baselines | kernels
+    _measure(state, first, ROUNDS[0], "baselines and kernels")
+    state.seconds_a_round = max(0.0, (clock() - began) / len(first) - START_SECONDS) / ROUNDS[0] or None
     _second_rung(state)
     finalists = _final(state, set(baselines))
     position = choose([state.candidates[name] for name in finalists], demand_images_per_second=demand, cores=cores)
@@ -244,7 +257,7 @@ def _second_rung(state: _State) -> None:
     leaders = [next(name for name in best if _way(state, name) == way) for way in ways]
     wanted: list[Plan] = []
     for leader in leaders:
-        base = state.candidates[leader].plan.replace(num_parallel_calls=state.cores, prefetch=2)
+        base = state.candidates[leader].plan.replace(num_parallel_calls=state.cores + 1, prefetch=PREFETCH)
         if state.demand is not None:
             wanted += thrifty(base, state.cores)
         wanted += variants(base, state.cores)
@@ -290,11 +303,18 @@ def _final(state: _State, baselines: set[str]) -> list[str]:
             [state.candidates[name] for name in ranked], demand_images_per_second=state.demand, cores=state.cores
         )
         names = [ranked[position], *(name for name in names if name != ranked[position])]
-    count = min(FINALISTS, state.affordable(ROUNDS[2], 1.0))
+    fewest, most = FINAL_ROUNDS
+    count = min(FINALISTS, state.affordable(fewest, 1.0))
     if count < 2:
         return ranked
+    # More rounds for fewer plans: with a wide interval the final would decide nothing.
+    while count > 2 and state.affordable(most, 1.0) < count:
+        count -= 1
+    rounds = most
+    while rounds > fewest and state.affordable(rounds, 1.0) < count:
+        rounds -= 1
     finalists = list(dict.fromkeys([*names[: count - 1], baseline]))
-    _measure(state, {name: state.candidates[name].plan for name in finalists}, ROUNDS[2], "finalists")
+    _measure(state, {name: state.candidates[name].plan for name in finalists}, rounds, "finalists")
     return finalists
 
 
