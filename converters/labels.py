@@ -162,10 +162,18 @@ def _missing(root: Path, labels: Labels, missing: dict[bytes, tuple[int, int]]) 
 
 def _hint(root: Path, name: bytes) -> str:
     """Why a path may not have been found, where a guess is safe."""
-    if (root / os.fsdecode(name)).exists():
+    if _exists(root, name):
         return " (hidden files and litter are not read)"
-    if name != name.strip() and (root / os.fsdecode(name.strip())).exists():
+    if name != name.strip() and _exists(root, name.strip()):
         return " (a file without the blanks around it exists)"
-    if b"\\" in name and (root / os.fsdecode(name.replace(b"\\", b"/"))).exists():
+    if b"\\" in name and _exists(root, name.replace(b"\\", b"/")):
         return " (write / instead of \\)"
     return ""
+
+
+def _exists(root: Path, name: bytes) -> bool:
+    try:
+        (root / os.fsdecode(name)).lstat()
+    except (OSError, ValueError):  # not there, too long to be there, or with a zero byte
+        return False
+    return True

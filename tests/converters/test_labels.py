@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from dataio.converters.labels import class_order, read_labels, scan_labelled
 from dataio.errors import SourceError
@@ -144,6 +147,25 @@ def test_paths_without_a_file_are_named_with_their_lines(tmp_path: Path) -> None
     assert "line 4: a\\2.jpg (write / instead of \\)" in said
     assert "line 5: ._3.jpg (hidden files and litter are not read)" in said
     assert "line 6: gone0.jpg;" in said
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.one_of(st.binary(max_size=12), st.sampled_from([b"1.jpg,a", b'"', b"\r", b"\0,a", b"n" * 300 + b",a"])))
+)
+@example([b"n" * 5000 + b",a"])
+@example([b"n" * 140_000 + b",a"])
+@example([b"1.jpg,a", b'"1.jpg'])
+def test_any_bytes_are_labels_or_a_clear_error(lines: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = plant(Path(folder) / "source", "1.jpg")
+        csv = written(Path(folder), "path,label", *lines)
+        try:
+            scan = scan_labelled(source, read_labels(csv))
+        except SourceError as refused:
+            assert "labels.csv" in str(refused)
+        else:
+            assert list(scan.splits["train"].paths()) == [b"1.jpg"]
 
 
 def test_pictures_without_a_label_are_left_out_counted_and_said(tmp_path: Path) -> None:

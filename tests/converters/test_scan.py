@@ -49,6 +49,11 @@ def test_top_folders_that_are_all_named_as_splits_are_splits(tmp_path: Path, nam
         assert found(scan, name.lower()) == [f"{name}/x/1.jpg".encode(), f"{name}/y/1.jpg".encode()]
 
 
+def test_split_folders_that_differ_in_case_only_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="differ in case only"):
+        scan_folder(plant(tmp_path, "train/a/1.jpg", "Train/a/1.jpg"))
+
+
 def test_one_top_folder_that_is_no_split_makes_all_of_them_classes(tmp_path: Path) -> None:
     scan = scan_folder(plant(tmp_path, "train/a/1.jpg", "extra/a/1.jpg"))
     assert scan.class_names == ("extra", "train")
