@@ -1,0 +1,140 @@
+"""Predictions: from a serial calibration, then from what was measured; and memory before anything is built."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataio.bench.costs import Costs, StageSeconds
+from dataio.bench.footprint import Footprint, predict_footprint, refusal
+from dataio.bench.predicting import Predictor, calls_at_once
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+
+from .test_bounds import Pictures
+
+CORES = 4
+
+
+def costs(read: float = 0.1e-3, picture: float = 0.7e-3, overhead: float = 0.2e-3) -> Costs:
+    seconds = {"read": read, "picture": picture, "op overhead": overhead}
+    total = sum(seconds.values())
+    stages = tuple(
+        StageSeconds(stage=stage, seconds_per_image=value, bytes_per_image=None, share=value / total)  # type: ignore[arg-type]
+        for stage, value in seconds.items()
+    )
+    return Costs(images=1000, seconds_per_image=total, stages=stages)
+
+
+@pytest.fixture
+def predictor() -> Predictor:
+    made = Predictor(CORES)
+    made.calibrate(Plan(), costs())
+    return made
+
+
+def rate(predictor: Predictor, **fields: object) -> float:
+    return predictor.predict(Plan(**{"cycle_length": 1} | fields)).value
+
+
+def test_a_serial_plan_takes_the_clock_time_of_the_calibration(predictor: Predictor) -> None:
+    assert rate(predictor, num_parallel_calls=1) == pytest.approx(1000)
+
+
+def test_calls_share_the_work_up_to_the_cores(predictor: Predictor) -> None:
+    assert rate(predictor, num_parallel_calls=2) == pytest.approx(2000)
+    assert rate(predictor, num_parallel_calls=4) == pytest.approx(4000)
+    assert rate(predictor, num_parallel_calls=16) == pytest.approx(4000)
+    assert rate(predictor, num_parallel_calls="auto") == pytest.approx(4000)
+
+
+def test_one_reader_limits_what_calls_can_do() -> None:
+    slow_reader = Predictor(CORES)
+    slow_reader.calibrate(Plan(), costs(read=0.5e-3))
+    assert rate(slow_reader, num_parallel_calls=4) == pytest.approx(2000)
+    assert rate(slow_reader, num_parallel_calls=4, cycle_length=2) > 2000
+
+
+def test_a_cache_saves_reading_alone(predictor: Predictor) -> None:
+    assert rate(predictor, num_parallel_calls=1, cache="memory") == pytest.approx(1 / 0.903e-3, rel=1e-3)
+
+
+def test_the_efficiency_that_was_measured_carries_over_to_like_plans(predictor: Predictor) -> None:
+    predictor.learn(Plan(num_parallel_calls=4, cycle_length=1, prefetch=2), 3200.0)
+    assert rate(predictor, num_parallel_calls=4) == pytest.approx(3200)
+    assert rate(predictor, num_parallel_calls=4, cache="memory") == pytest.approx(3200 / 0.903, rel=0.01)
+
+
+def test_a_python_kernel_is_known_from_its_own_run(predictor: Predictor) -> None:
+    predictor.learn(Plan(kernel="opencv", num_parallel_calls=4, cycle_length=1), 6000.0)
+    assert rate(predictor, kernel="opencv", num_parallel_calls=4) == pytest.approx(6000)
+    assert rate(predictor, kernel="opencv", num_parallel_calls=16, threads=16) == pytest.approx(6000, rel=0.1)
+
+
+def test_the_interval_is_wider_the_less_is_known(predictor: Predictor) -> None:
+    def width(plan: Plan) -> float:
+        found = predictor.predict(plan)
+        assert found.low < found.value < found.high
+        return (found.high - found.low) / found.value
+
+    unknown, calibrated = width(Plan(kernel="opencv")), width(Plan(num_parallel_calls=4))
+    predictor.learn(Plan(num_parallel_calls=2), 1900.0)
+    same_kernel = width(Plan(num_parallel_calls=4))
+    predictor.learn(Plan(num_parallel_calls=4), 3800.0)
+    same_calls = width(Plan(num_parallel_calls=4, prefetch=2))
+    assert unknown > calibrated > same_kernel > same_calls
+
+
+def test_without_a_calibration_it_refuses() -> None:
+    with pytest.raises(ValueError, match="calibration"):
+        Predictor(CORES).predict(Plan())
+
+
+@pytest.mark.parametrize(
+    ("plan", "calls"),
+    [
+        (Plan(), CORES),
+        (Plan(autotune=False), 1),
+        (Plan(num_parallel_calls=2), 2),
+        (Plan(num_parallel_calls=9), CORES),
+        (Plan(num_parallel_calls=9, threads=2), 2),
+    ],
+)
+def test_calls_at_once_are_limited_by_threads_and_cores(plan: Plan, calls: int) -> None:
+    assert calls_at_once(plan, CORES) == calls
+
+
+RECIPE = Recipe(image_size=224, batch_size=64, dtype="uint8")
+
+
+def footprint(plan: Plan, recipe: Recipe = RECIPE) -> Footprint:
+    return predict_footprint(Pictures(), recipe, plan, split="train", cores=CORES)
+
+
+def test_a_cache_holds_the_whole_split() -> None:
+    data = Pictures()
+    cached = footprint(Plan(cache="memory")).cache_bytes
+    assert data.splits["train"].bytes < cached < data.splits["train"].bytes + 8 * 5000
+    assert footprint(Plan()).cache_bytes == 0
+
+
+def test_batches_count_those_ready_and_those_in_the_making() -> None:
+    few, many = footprint(Plan(prefetch=2)), footprint(Plan(prefetch=10))
+    assert many.batch_bytes - few.batch_bytes == 8 * RECIPE.batch_bytes
+    opencv = footprint(Plan(prefetch=2, kernel="opencv", num_parallel_calls=8))
+    assert opencv.batch_bytes == (2 + 1 + 8) * RECIPE.batch_bytes
+    assert footprint(Plan(), RECIPE.replace(dtype="float32")).batch_bytes == 4 * footprint(Plan()).batch_bytes
+
+
+def test_only_formats_read_in_sequence_hold_records_to_shuffle() -> None:
+    assert footprint(Plan()).shuffle_bytes == 0
+    sequential = Pictures()
+    sequential.random_access = False
+    found = predict_footprint(sequential, RECIPE, Plan(), split="train", cores=CORES)
+    assert found.shuffle_bytes > sequential.splits["train"].bytes
+
+
+def test_what_passes_the_limit_is_refused_with_its_figures() -> None:
+    plan = footprint(Plan(cache="memory"))
+    assert refusal(plan, free_bytes=plan.total_bytes * 2) is None
+    reason = refusal(plan, free_bytes=plan.total_bytes)
+    assert reason is not None and "80%" in reason
