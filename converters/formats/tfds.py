@@ -21,7 +21,7 @@ from dataio.converters.format import Format
 from dataio.converters.imaging import Rejected, decide
 from dataio.converters.sequential import RecordFile, read_files
 from dataio.data import RECORD_FIELDS, Data, Order, Read, Shard, Split
-from dataio.errors import DataDamaged, DataNotFound
+from dataio.errors import DataDamaged, DataioError, DataNotFound
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -38,6 +38,10 @@ _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
 #: Bytes of the first shard that are searched for the beginning of a picture.
 _LOOKED_AT_BYTES = 1 << 20
+
+
+#: More classes than any dataset has; a description that claims more is not believed.
+_MOST_CLASSES = 10_000_000
 
 
 class TfdsData(Data):
@@ -149,8 +153,12 @@ class TfdsFormat(Format):
         try:
             image, label, said, classes = _features(path, info, features)
             files = _files(path, info)
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise DataDamaged(f"{path}: {INFO_NAME} or {FEATURES_NAME} lacks {problem}") from problem
+        except DataioError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            raise DataDamaged(
+                f"{path}: {INFO_NAME} or {FEATURES_NAME} is not as TFDS writes it: {problem}"
+            ) from problem
         return TfdsData(
             path,
             image_feature=image,
@@ -199,6 +207,8 @@ def _files(path: Path, info: dict[str, Any]) -> dict[str, list[RecordFile]]:
     files = {}
     for split in info["splits"]:
         lengths = [int(length) for length in split.get("shardLengths", [])]
+        if any(length < 0 for length in lengths):
+            raise DataDamaged(f"{path}: a shard of split {split['name']!r} has {min(lengths)} records")
         files[split["name"]] = [
             RecordFile(str(path / _shard_name(info["name"], split, number, len(lengths))), length)
             for number, length in enumerate(lengths)
@@ -240,9 +250,11 @@ def _begins_with_png(files: Mapping[str, Sequence[RecordFile]]) -> bool:
 
 def _class_names(path: Path, count: int) -> tuple[str, ...]:
     """Names of the classes: a line each in the file beside the features, else their numbers."""
+    if not 0 < count <= _MOST_CLASSES:
+        raise DataDamaged(f"{path.parent}: {FEATURES_NAME} claims {count} classes")
     if not path.is_file():
         return tuple(str(label) for label in range(count))
-    names = tuple(line.strip() for line in path.read_text().split("\n") if line.strip())
+    names = tuple(line.strip() for line in path.read_text("utf-8", "backslashreplace").split("\n") if line.strip())
     if len(names) != count:
         raise DataDamaged(f"{path}: names {len(names)} classes, {FEATURES_NAME} says {count}")
     return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dataio.converters.formats.tfds import TfdsData, TfdsFormat
 from dataio.data import Order, Read, Shard
@@ -177,7 +180,12 @@ def test_labels_stay_with_their_pictures_when_shuffled(tmp_path: Path, make_jpeg
         ({}, {"label": {}}, DataNotFound, "one label feature a record, found none"),
         ({}, {"image": {"image": {"dtype": "uint16"}}}, DataNotFound, "uint16"),
         ({"splits": [{"name": "train", "shardLengths": ["1", "1"]}]}, {}, DataDamaged, "is missing"),
-        ({"splits": None}, {}, DataDamaged, "lacks"),
+        ({"splits": None}, {}, DataDamaged, "not as TFDS writes it"),
+        ({"splits": [{"name": "train", "shardLengths": ["many"]}]}, {}, DataDamaged, "not as TFDS writes it"),
+        ({"splits": [{"name": "train", "shardLengths": ["-1"]}]}, {}, DataDamaged, "has -1 records"),
+        ({}, {"label": {"classLabel": {"numClasses": "10000000000"}}}, DataDamaged, "claims 10000000000 classes"),
+        ({}, {"label": {"classLabel": {"numClasses": "0"}}}, DataDamaged, "claims 0 classes"),
+        ({"supervisedKeys": 3}, {}, DataDamaged, "not as TFDS writes it"),
     ],
 )
 def test_what_cannot_be_read_is_said(
@@ -197,6 +205,33 @@ def test_of_several_features_those_for_supervised_training_are_taken(tmp_path: P
         features={"mask": {"image": {}}, "breed": {"classLabel": {"numClasses": "37"}}},
     )
     assert len(listed(opened(path).records("train"))) == 1
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    key=st.sampled_from(["name", "splits", "fileFormat", "supervisedKeys", "image", "label", "featuresDict"]),
+    value=json_values,
+)
+def test_any_description_is_read_or_a_clear_error(key: str, value: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        image = {"image": {"dtype": "uint8", "encodingFormat": "jpeg"}}
+        features: dict[str, Any] = {"image": image, "label": {"classLabel": {"numClasses": "2"}}}
+        info: dict[str, Any] = {"name": "made", "splits": [], "fileFormat": "tfrecord"}
+        (features if key in features else info)[key] = value
+        described = {"featuresDict": value if key == "featuresDict" else {"features": features}}
+        (Path(folder) / "features.json").write_text(json.dumps(described))
+        (Path(folder) / "dataset_info.json").write_text(json.dumps(info))
+        try:
+            opened(Path(folder))
+        except (DataDamaged, DataNotFound) as problem:
+            assert folder in str(problem)
 
 
 @pytest.mark.parametrize("name", ["dataset_info.json", "features.json"])
