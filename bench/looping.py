@@ -43,6 +43,7 @@ def run_loop(
 
 
 def remedies_for(setting: Setting, one: Measured, verdict: Verdict) -> tuple[Remedy, ...]:
+    """What could be done about a stall, best first; nothing where nothing was learned about the data."""
     if one.predictor is None:
         return ()
     setting.report(BenchProgress(f"what would help on {one.name}", one.chosen, 0, 1))
@@ -61,6 +62,7 @@ def remedies_for(setting: Setting, one: Measured, verdict: Verdict) -> tuple[Rem
 
 
 def advice(remedy: Remedy) -> str:
+    """A remedy in a line."""
     if remedy.images_per_second is None:
         return remedy.title
     return f"{remedy.title.rstrip('.')}: {rate_words(remedy.images_per_second)} images/s predicted"

@@ -11,6 +11,7 @@ from pathlib import Path
 from dataio.bench.bounds import find_bounds
 from dataio.bench.choosing import choose
 from dataio.bench.cold import measure_cold
+from dataio.bench.costs import measure_costs
 from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.grid import Sweep
 from dataio.bench.looping import MOST_ADVICE, advice, remedies_for, run_loop
@@ -115,6 +116,10 @@ def run_bench(
         _drop_caches_of_samples(setting, one)
     best = [one.best for one in measured[:own]]
     chosen = measured[choose(best, demand_images_per_second=demand, cores=setting.cores)]
+    if chosen.costs is None:  # the search had no time left for it
+        plan = chosen.best.plan.replace(cache="none")
+        setting.report(BenchProgress(f"what the stages cost on {chosen.name}", chosen.chosen, 0, 1))
+        chosen.costs = measure_costs(lambda serial: setting.builder(chosen.data, serial)(), plan, clock=clock)
     loops: list[Loop] = []
     verdict = before = description = None
     if step is not None:

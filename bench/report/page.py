@@ -109,7 +109,8 @@ def _explanation(results: Results) -> list[str]:
     lines = []
     if results.verdict is not None:
         lines.append(_sentence(results.verdict.reason))
-        lines += [_sentence(advice) for advice in results.verdict.advice]
+        if not results.remedies:  # otherwise they have a part of their own
+            lines += [_sentence(advice) for advice in results.verdict.advice]
     gains = gains_sentence(results)
     if gains:
         lines.append(f"Supply of the plan chosen: {gains}.")
@@ -188,6 +189,7 @@ def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
                 "words": f"bound by {bound.name}: {rate_words(bound.images_per_second)} images/s",
             }
             for bound in bounds
+            if bound.images_per_second <= scale
         ],
         "rows": [
             {

@@ -149,7 +149,8 @@ def _conclusion(results: Results) -> RenderableType:
         style = _STYLES[results.verdict.outcome]
         lines.append(Text.assemble((f"{results.verdict.outcome.upper()}  ", style), (headline(results), "bold")))
         lines.append(_stall_table(results, results.verdict))
-        lines += [Text(sentence(advice)) for advice in results.verdict.advice]
+        lines.append(Text(sentence(results.verdict.reason)))
+        lines += [Text(f"- {sentence(advice)}") for advice in results.verdict.advice]
     else:
         lines.append(Text(headline(results), style="bold"))
     gains = gains_sentence(results)
