@@ -73,7 +73,7 @@ def assemble(
         class_names=scanned.class_names,
         splits=splits,
         options=dict(options),
-        source=source_entry(planned, scanned),
+        source=source_entry(planned, scanned.skipped),
         files=(),
     )
     contents = {OUTCOMES: _outcomes(work, done.values()), **format_.companions(bare)}
@@ -85,7 +85,7 @@ def assemble(
     return bare.replace(files=tuple(entries)).sealed(), moves
 
 
-def source_entry(planned: Planned, scanned: Scan) -> SourceEntry:
+def source_entry(planned: Planned, skipped: Mapping[str, int] | None = None) -> SourceEntry:
     """What the manifest says about the source."""
     total = hashlib.sha256()
     for split in sorted(planned.worklists):
@@ -94,7 +94,7 @@ def source_entry(planned: Planned, scanned: Scan) -> SourceEntry:
         files=planned.candidates,
         bytes=planned.source_bytes,
         sha256=total.hexdigest(),
-        skipped=dict(scanned.skipped),
+        skipped=dict(skipped or {}),
     )
 
 

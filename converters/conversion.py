@@ -50,6 +50,8 @@ class ConversionOptions(Record):
     """Bytes of pictures that one shard holds, about; for LMDB one batch. None takes the format's: 128 and 32 MiB."""
     split: str | None = None
     """Shares of splits to make, such as `train=0.9,val=0.1`; None keeps those that the folders make."""
+    labelled: bool = False
+    """Whether labels came from a CSV file and not from folders; set by `convert`."""
     split_like: Literal["keras"] | None = None
     """`keras`: divide exactly as Keras's `validation_split` does."""
 
@@ -142,6 +144,7 @@ def convert(
         LimitExceeded: more than `max_bad` of the files were rejected.
     """
     began = time.monotonic()
+    options = options.replace(labelled=labels is not None)
     format_ = get_writable_format(options.to)
     replaced = check_destination(source, destination, overwrite)
     gathers = format_.gathers
@@ -193,6 +196,8 @@ def convert(
 
 def scan_for(source: Path, options: ConversionOptions, labels: Path | None) -> Scan:
     """The source as these options divide it."""
+    if options.labelled and labels is None:
+        raise SourceError(f"{source}: the dataset was converted with a labels file; name it with --labels")
     return scan_source(source, labels=labels, split=options.split, split_like=options.split_like, seed=options.seed)
 
 

@@ -10,6 +10,7 @@ Form: the magic, uint64 records, uint64 bytes of paths, then a row a record (`RO
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,9 @@ ROW = np.dtype(
         ("reserved", "<u4"),
     ]
 )
+
+#: The same, for writing one.
+_PACKED_ROW = struct.Struct("<5Q6I")
 
 
 class Ledger:
@@ -84,26 +88,24 @@ class LedgerBuilder:
     """Collects the rows of a shard while it is written."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, ...]] = []
+        self._rows = bytearray()
         self._paths = bytearray()
 
     def add(self, record: StoredRecord, *, offset: int, length: int, crc: int) -> None:
         """Appends one record."""
         self._paths += record.path
-        self._rows.append(
-            (
-                offset,
-                length,
-                len(record.image),
-                record.index,
-                len(self._paths),
-                crc,
-                record.label,
-                record.height,
-                record.width,
-                record.orientation,
-                0,
-            )
+        self._rows += _PACKED_ROW.pack(
+            offset,
+            length,
+            len(record.image),
+            record.index,
+            len(self._paths),
+            crc,
+            record.label,
+            record.height,
+            record.width,
+            record.orientation,
+            0,
         )
 
     def save(self, path: Path) -> tuple[int, int]:
@@ -111,9 +113,9 @@ class LedgerBuilder:
         content = b"".join(
             (
                 _MAGIC,
-                len(self._rows).to_bytes(8, "little"),
+                (len(self._rows) // ROW.itemsize).to_bytes(8, "little"),
                 len(self._paths).to_bytes(8, "little"),
-                np.array(self._rows, ROW).tobytes(),
+                self._rows,
                 self._paths,
             )
         )

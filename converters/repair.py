@@ -81,7 +81,7 @@ def repair(
     ):
         scanned = scan_for(source, options, labels)
         planned = plan(scanned, options, format_)
-        if source_entry(planned, scanned).sha256 != manifest.source.sha256:
+        if source_entry(planned).sha256 != manifest.source.sha256:
             raise SourceChanged(
                 f"{source}: is not the source of {path}: {planned.candidates} files of {planned.source_bytes} bytes "
                 f"where {manifest.source.files} of {manifest.source.bytes} were converted, or other names or classes"

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dataio.converters.assembly import source_entry
 from dataio.converters.checksums import file_crc32c
+from dataio.converters.conversion import ConversionOptions, plan, scan_for
 from dataio.converters.format import Damage, WritableFormat
 from dataio.converters.formats.example import StoredRecord
 from dataio.converters.imaging import ImageOptions, Rejected, decide
@@ -73,8 +75,12 @@ def verify(path: Path, *, source: Path | None = None, report: Report = lambda do
         report(done, total)
     if source is not None:
         broken = {damage.file for damage in damages}
-        for split in manifest.splits.values():
-            damages += _compare_with_source(path, format_, manifest, split, source, broken)
+        found = [
+            damage
+            for split in manifest.splits.values()
+            for damage in _compare_with_source(path, format_, manifest, split, source, broken)
+        ]
+        damages += found or _other_files(manifest, source)
     records = sum(split.records for split in manifest.splits.values())
     return Verified(len(manifest.all_files()), total, records, time.monotonic() - began, tuple(damages))
 
@@ -126,6 +132,22 @@ def _compare_with_source(
             what = _source_difference(format_, root + b"/" + path, row, path, options)
             if what:
                 yield Damage(shard.file.name, int(row["offset"]), what, position, path)
+
+
+def _other_files(manifest: Manifest, source: Path) -> list[Damage]:
+    """Files that came to the source, or went without having been stored, once all stored ones are as they were."""
+    if manifest.options["labelled"]:
+        return []  # which files are candidates is in the labels file
+    options = ConversionOptions(**manifest.options)
+    planned = plan(scan_for(source, options, None), options.replace(shards=1), get_writable_format(manifest.format))
+    if source_entry(planned).sha256 == manifest.source.sha256:
+        return []
+    was = manifest.source
+    what = (
+        f"holds {planned.candidates} files of {planned.source_bytes} bytes "
+        f"where {was.files} of {was.bytes} were converted"
+    )
+    return [Damage(str(source), None, what)]
 
 
 def _source_difference(

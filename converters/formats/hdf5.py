@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import io
 import os
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -52,18 +53,18 @@ class HDF5Writer(ShardWriter):
         self._raw = raw_height_width
         self._start = _first_dataset_offset()
         self._file = AppendingFile(path, start=self._start)
-        self._ends = [0]
-        self._numbers: list[tuple[int, int, int, int, int]] = []
-        self._crcs: list[int] = []
+        self._ends = array("q", [0])
+        self._numbers = array("q")
+        self._crcs = array("I")
         self._paths = bytearray()
-        self._path_ends = [0]
+        self._path_ends = array("q", [0])
 
     def add(self, record: StoredRecord) -> Placed:
         """Appends the picture; the rest of the record is kept for the end."""
         offset, crc = self._file.offset, crc32c(record.image)
         self._file.append(record.image)
         self._ends.append(self._file.offset - self._start)
-        self._numbers.append((record.label, record.index, record.orientation, record.height, record.width))
+        self._numbers.extend((record.label, record.index, record.orientation, record.height, record.width))
         self._crcs.append(crc)
         self._paths += record.path
         self._path_ends.append(len(self._paths))
@@ -87,7 +88,7 @@ class HDF5Writer(ShardWriter):
     def _make_structure(self, target: _Surroundings) -> None:
         import h5py
 
-        records = len(self._numbers)
+        records = len(self._crcs)
         shape = (self._ends[-1],) if self._raw is None else (records, *self._raw, 3)
         numbers = np.array(self._numbers, np.int64).reshape(records, len(_NUMBERS))
         with _new_file(target) as file:

@@ -11,6 +11,7 @@ is synced to the disk by dataio and not by tar.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import statistics
 import subprocess
@@ -142,7 +143,7 @@ def rate_between(marks: list[tuple[float, int]], low: float, high: float, total:
     """Bytes a second between two shares of the work, by linear interpolation between reports."""
 
     def when(share: float) -> float:
-        for (t0, b0), (t1, b1) in zip(marks, marks[1:], strict=False):
+        for (t0, b0), (t1, b1) in itertools.pairwise(marks):
             if b1 >= share * total and b1 > b0:
                 return t0 + (t1 - t0) * (share * total - b0) / (b1 - b0)
         return marks[-1][0]

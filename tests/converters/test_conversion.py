@@ -579,6 +579,18 @@ def test_hdf5_s_own_library_reads_the_shards(source: Path, tmp_path: Path) -> No
     assert found == expected
 
 
+def test_ten_thousand_class_names_fit_into_every_shard(tmp_path: Path, make_jpeg: Callable[..., bytes]) -> None:
+    import h5py
+
+    for number in range(10_000):
+        (tmp_path / "source" / f"a class with a long name {number:05d}").mkdir(parents=True)
+    (tmp_path / "source" / "a class with a long name 07777" / "1.jpg").write_bytes(make_jpeg())
+    convert(tmp_path / "source", tmp_path / "out", ConversionOptions(to="hdf5"))
+    with h5py.File(tmp_path / "out" / "train-00000-of-00001.h5") as file:
+        assert len(file["class_names"]) == 10_000
+        assert file["class_names"][file["label"][0]] == b"a class with a long name 07777"
+
+
 def test_every_error_of_a_conversion_is_one_of_ours(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataioError, match="does not exist"):
         convert(tmp_path / "nowhere", tmp_path / "out", options("tfrecord"))

@@ -135,6 +135,16 @@ def test_a_source_file_that_was_edited_is_named(dataset: Path, made: Path, tmp_p
 
 
 @every_format
+def test_a_file_that_came_to_the_source_is_noticed(dataset: Path, made: Path, tmp_path: Path, to: str) -> None:
+    shutil.copytree(made / "source", tmp_path / "source")
+    shutil.copy(
+        tmp_path / "source" / "train" / "class 1" / "01.jpg", tmp_path / "source" / "train" / "class 1" / "new.jpg"
+    )
+    (damage,) = verify(dataset, source=tmp_path / "source").damages
+    assert "holds 26 files" in damage.what and "where 25" in damage.what
+
+
+@every_format
 def test_repair_mends_every_kind_of_damage_to_the_same_bytes_and_touches_nothing_else(
     dataset: Path, made: Path
 ) -> None:
