@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -58,7 +59,7 @@ def tar(corpus: Path) -> float:
 
 def converted(corpus: Path, to: str, *, image: ImageOptions | None = None, workers: int | None = None) -> float:
     with scratch() as folder:
-        options = ConversionOptions(to=to, image=image or ImageOptions())  # type: ignore[arg-type]
+        options = ConversionOptions(to=to, image=image or ImageOptions())
         return seconds_of(lambda: convert(corpus, folder / "out", options, workers=workers))
 
 
@@ -130,7 +131,7 @@ def steadiness(corpus: Path) -> None:
                 marks.append((time.perf_counter(), progress.bytes))
 
             with scratch() as folder, peak_memory() as peak:
-                convert(corpus, folder / "out", ConversionOptions(to=to), report=mark)  # type: ignore[arg-type]
+                convert(corpus, folder / "out", ConversionOptions(to=to), report=mark)
             peaks.append(peak[0])
             total = marks[-1][1]
             first, last = rate_between(marks, 0.0, 0.1, total), rate_between(marks, 0.9, 1.0, total)
@@ -181,12 +182,12 @@ def verifying(corpus: Path) -> None:
     """`verify` against reading the same files and doing nothing with them."""
     for to in WRITABLE:
         with scratch() as folder:
-            convert(corpus, folder / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+            convert(corpus, folder / "out", ConversionOptions(to=to))
             files = [str(path) for path in (folder / "out").rglob("*") if path.is_file()]
             ratios = []
             for _ in range(ROUNDS):
-                read = seconds_of(lambda files=files: _read_through(files))
-                ratios.append(read / seconds_of(lambda folder=folder: verify(folder / "out")))
+                read = seconds_of(partial(_read_through, files))
+                ratios.append(read / seconds_of(partial(verify, folder / "out")))
             print(f"{to:10s} verify {statistics.median(ratios):.2f} of sequential reading (wanted 0.8)")
 
 

@@ -54,7 +54,7 @@ def source(tmp_path_factory: pytest.TempPathFactory, make_jpeg: Callable[..., by
 
 def options(to: str, units: int = 6, total: int = 2_000_000) -> ConversionOptions:
     """Options that make about `units` units of the small source."""
-    return ConversionOptions(to=to, unit_bytes=total // units)  # type: ignore[arg-type]
+    return ConversionOptions(to=to, unit_bytes=total // units)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -193,7 +193,7 @@ def test_no_shard_is_empty_when_more_are_asked_than_there_are_pictures(to: str, 
     few.mkdir(parents=True)
     for path in sorted(source.rglob("*.jpg"))[:3]:
         shutil.copy(path, few)
-    convert(tmp_path / "few", tmp_path / "out", ConversionOptions(to=to, shards=10))  # type: ignore[arg-type]
+    convert(tmp_path / "few", tmp_path / "out", ConversionOptions(to=to, shards=10))
     assert [shard.records for shard in Manifest.open(tmp_path / "out").splits["train"].shards] == [1, 1, 1]
 
 
@@ -216,7 +216,7 @@ def test_units_whose_every_file_is_rejected_leave_no_shard(
     folder.mkdir(parents=True)
     for number in range(12):
         (folder / f"{number:02d}.jpg").write_bytes(make_jpeg() if number == 5 else b"x" * 4000)
-    made = ConversionOptions(to=to, shuffle=False, unit_bytes=8000)  # type: ignore[arg-type]
+    made = ConversionOptions(to=to, shuffle=False, unit_bytes=8000)
     convert(tmp_path / "source", tmp_path / "out", made)
     split = Manifest.open(tmp_path / "out").splits["train"]
     assert (split.records, split.rejected, len(split.shards)) == (1, 11, 1)
@@ -404,7 +404,7 @@ def test_a_file_that_changes_while_it_is_converted_is_noticed(
     copy = tmp_path / "source"
     shutil.copytree(source, copy)
 
-    scan = conversion.scan_source
+    from dataio.converters.source import scan_source as scan
 
     def scan_then_change(root: Path, **wanted: object) -> Scan:
         found = scan(root, **wanted)  # type: ignore[arg-type]

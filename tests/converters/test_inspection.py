@@ -39,7 +39,7 @@ def source(tmp_path_factory: pytest.TempPathFactory, make_jpeg: Callable[..., by
 
 @every_format
 def test_a_dataset_is_described_from_its_manifest_and_ledgers(to: str, source: Path, tmp_path: Path) -> None:
-    convert(source, tmp_path / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+    convert(source, tmp_path / "out", ConversionOptions(to=to))
     found = inspect(tmp_path / "out")
     assert (found.format, found.encoding, found.classes) == (to, "jpeg", tuple(f"class {n}" for n in range(4)))
     assert found.splits["train"].records == 80
@@ -56,7 +56,7 @@ def test_a_dataset_is_described_from_its_manifest_and_ledgers(to: str, source: P
 
 @every_format
 def test_missing_and_cut_files_are_problems(to: str, source: Path, tmp_path: Path) -> None:
-    converted = convert(source, tmp_path / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+    converted = convert(source, tmp_path / "out", ConversionOptions(to=to))
     shard = converted.manifest.splits["train"].shards[0]
     path = tmp_path / "out" / shard.file.name
     path.write_bytes(path.read_bytes()[:-5])
@@ -109,7 +109,7 @@ def test_inspecting_imports_no_tensorflow(source: Path, tmp_path: Path) -> None:
 
 @every_format
 def test_a_forecast_is_right_about_records_and_bytes_and_leaves_nothing(to: str, source: Path, tmp_path: Path) -> None:
-    options = ConversionOptions(to=to)  # type: ignore[arg-type]
+    options = ConversionOptions(to=to)
     found = forecast(source, tmp_path / "out", options, sample_seconds=0.2)
     assert not list(tmp_path.iterdir())
     converted = convert(source, tmp_path / "out", options)

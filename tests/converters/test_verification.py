@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, make_jpeg: Callable[..., byte
         file.write_bytes(make_jpeg(chance.integers(0, 256, (40, 50, 3), np.uint8)))
     (folder / "source" / "train" / "class 0" / "bad.jpg").write_bytes(b"no picture")
     for to in WRITABLE:
-        convert(folder / "source", folder / to, ConversionOptions(to=to, unit_bytes=30_000))  # type: ignore[arg-type]
+        convert(folder / "source", folder / to, ConversionOptions(to=to, unit_bytes=30_000))
     return folder
 
 

@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, make_jpeg: Callable[..., byte
         file.write_bytes(make_jpeg(chance.integers(0, 256, (height, width, 3), np.uint8)))
     for store, image in STORES.items():
         for to in WRITABLE:
-            made = ConversionOptions(to=to, image=image, unit_bytes=60_000)  # type: ignore[arg-type]
+            made = ConversionOptions(to=to, image=image, unit_bytes=60_000)
             convert(folder / "source", folder / f"{to}-{store}", made)
     return folder
 
