@@ -33,6 +33,9 @@ _JUNK = frozenset(
     }
 )
 
+#: Places from which links may lead to one folder.
+_MOST_LINKS = 1000
+
 #: How often `progress` is called: once for this many entries.
 _PROGRESS_STEP = 1000
 
@@ -104,6 +107,7 @@ class Walk:
         self._top = os.fsencode(root)
         self._progress = progress
         self._seen = 0
+        self._linked: Counter[tuple[int, int]] = Counter()
         self.skipped = Counter()
 
     def listing(self, prefix: bytes, folder: Folder | None = None) -> Listing:
@@ -177,11 +181,21 @@ class Walk:
             if identity in chain:
                 self.skipped["link_loop"] += 1
             else:
+                if entry.is_symlink():
+                    self._count_link(identity, name)
                 listing.folders.append(Folder(name, identity, chain))
         elif stat.S_ISREG(found.st_mode):
             listing.add_file(name, found.st_size, found.st_mtime_ns)
         else:
             self.skipped["special"] += 1
+
+    def _count_link(self, identity: tuple[int, int], name: bytes) -> None:
+        # Folders that link to each other have no loop on any path and still more paths than can be walked.
+        self._linked[identity] += 1
+        if self._linked[identity] > _MOST_LINKS:
+            raise SourceError(
+                f"{printable(self._top)}: links lead from more than {_MOST_LINKS:,} places to the folder {printable(name)}"
+            )
 
     def _count(self) -> None:
         self._seen += 1

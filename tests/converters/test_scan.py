@@ -230,6 +230,16 @@ def test_loops_of_links_end(tmp_path: Path) -> None:
     assert scan.skipped["link_loop"] == 4
 
 
+def test_folders_that_all_link_to_each_other_are_refused_instead_of_walked_for_ever(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(14)]
+    plant(tmp_path, *(f"{name}/1.jpg" for name in names))
+    for name in names:
+        for other in names:
+            (tmp_path / name / f"to_{other}").symlink_to(tmp_path / other)
+    with pytest.raises(SourceError, match="links lead from more than 1,000 places"):
+        scan_folder(tmp_path)
+
+
 def test_a_broken_link_with_a_picture_s_name_is_a_candidate_so_that_it_is_not_lost(tmp_path: Path) -> None:
     plant(tmp_path, "a/1.jpg")
     (tmp_path / "a" / "2.jpg").symlink_to(tmp_path / "gone.jpg")
