@@ -194,7 +194,8 @@ class Walk:
         self._linked[identity] += 1
         if self._linked[identity] > _MOST_LINKS:
             raise SourceError(
-                f"{printable(self._top)}: links lead from more than {_MOST_LINKS:,} places to the folder {printable(name)}"
+                f"{printable(self._top)}: links lead from more than {_MOST_LINKS:,} places to one folder, "
+                f"{printable(name)}"
             )
 
     def _count(self) -> None:
