@@ -84,6 +84,11 @@ def _reason(
         )
     if outcome == "fed":
         return f"the step waits {_span(stall)} of the time: {rates}, {supply / demand:.2g} times as many as needed"
+    if supply >= demand:
+        # Enough on average and still waiting: the two get in each other's way, or the rate swings.
+        because = (
+            "; alone it is fast enough, so its batches come unevenly, or the step takes processor time away from it"
+        )
     return f"the step waits {_span(stall)} of the time: {rates}{because}"
 
 
@@ -98,4 +103,6 @@ def _advice(outcome: Outcome, supply: float, demand: float) -> tuple[str, ...]:
         return ()
     if outcome == "inconclusive":
         return ("measure longer (a larger --budget), or with less else running on the machine",)
+    if supply >= demand:
+        return ("give the step's own computing a device or cores of its own, and hold more batches ready (prefetch)",)
     return (f"the pipeline must become {demand / supply:.1f} times as fast to feed this step",) if supply > 0 else ()

@@ -40,6 +40,12 @@ def test_an_inconclusive_one_says_which_line_and_how_long_it_was_tried(low: floa
     assert "longer" in found.advice[0]
 
 
+def test_a_step_that_waits_for_a_pipeline_that_alone_is_fast_enough_is_told_so() -> None:
+    found = verdict(0.1, 0.09, 0.11, supply=1000)
+    assert "alone it is fast enough" in found.reason
+    assert "prefetch" in found.advice[0]
+
+
 def test_given_advice_replaces_the_general_one() -> None:
     assert verdict(0.5, 0.49, 0.51, advice=["cache in memory"]).advice == ("cache in memory",)
 
