@@ -19,7 +19,7 @@ was converted from it. The rules:
 from __future__ import annotations
 
 from dataio.converters.kinds import HEAD_BYTES, Kind, picture_kind
-from dataio.converters.picture import ImageOptions, Picture, Rejected, size_problem
+from dataio.converters.picture import MAX_FILE_BYTES, ImageOptions, Picture, Rejected, size_problem
 from dataio.jpeg import JpegError, JpegHeader, least_scan_bytes, read_header
 
 __all__ = ["ImageOptions", "Picture", "Rejected", "decide", "ordinary_header"]
@@ -33,9 +33,11 @@ def decide(content: bytes, options: ImageOptions = _DEFAULTS) -> Picture | Rejec
     Costs some 6 us for an ordinary JPEG with default options; Pillow is only imported when pixels are needed.
 
     Args:
-        content: all of the file's bytes.
+        content: all of the file's bytes; of a file above MAX_FILE_BYTES one byte more than that is enough.
         options: what is wanted.
     """
+    if len(content) > MAX_FILE_BYTES:
+        return Rejected("unreadable", f"more than {MAX_FILE_BYTES:,} bytes")
     kind: Kind | None = "jpeg" if content[:2] == b"\xff\xd8" else picture_kind(content[:HEAD_BYTES])
     if kind == "jpeg":
         try:
@@ -64,7 +66,7 @@ def ordinary_header(head: bytes, tail: bytes, file_bytes: int, options: ImageOpt
     Returns:
         The header, or None where the whole file is needed to decide.
     """
-    if head[:2] != b"\xff\xd8" or tail != b"\xff\xd9":
+    if head[:2] != b"\xff\xd8" or tail != b"\xff\xd9" or file_bytes > MAX_FILE_BYTES:
         return None
     try:
         # An end marker stands in for the rest of the file. A header that goes beyond `head` runs into it and

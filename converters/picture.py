@@ -18,6 +18,10 @@ MAX_PIXELS = 178_956_970
 #: Longest side that libjpeg and libjpeg-turbo take. Source: JPEG_MAX_DIMENSION in their jmorecfg.h.
 MAX_SIDE = 65_500
 
+#: Most bytes of a file that is read. Source: protobuf's limit of 2 GiB for a message, and so for a record, with room to
+#: spare: pixels of the largest picture that is taken have half a gigabyte.
+MAX_FILE_BYTES = 1 << 30
+
 Resizer = Literal["pillow", "opencv"]
 
 Side = Annotated[int, Field(ge=1, le=16384)]

@@ -20,6 +20,7 @@ from dataio.converters.format import Format
 from dataio.converters.imaging import Rejected, decide, ordinary_header
 from dataio.converters.names import as_text, printable
 from dataio.converters.outcome import Outcome
+from dataio.converters.picture import MAX_FILE_BYTES
 from dataio.converters.scan import Scan, scan_folder
 from dataio.data import Data, Order, Read, Shard, Split
 from dataio.errors import DataDamaged, DataNotFound
@@ -170,6 +171,8 @@ def _is_ordinary(path: bytes) -> bool:
 
 def _content(path: bytes) -> bytes:
     with open(path, "rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+            return file.read(MAX_FILE_BYTES + 1)  # as much as is needed to refuse it
         return file.read()
 
 

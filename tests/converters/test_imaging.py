@@ -147,6 +147,16 @@ def test_the_limit_of_pixels_is_an_option(make_jpeg: Callable[..., bytes], odd_f
     assert isinstance(decided, Rejected) and decided.reason == "too_many_pixels"
 
 
+def test_a_file_that_no_record_can_hold_is_refused(
+    make_jpeg: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = make_jpeg()
+    monkeypatch.setattr("dataio.converters.imaging.MAX_FILE_BYTES", len(content) - 1)
+    decided = decide(content)
+    assert isinstance(decided, Rejected) and decided.reason == "unreadable"
+    assert ordinary_header(content, content[-2:], len(content)) is None
+
+
 @pytest.mark.parametrize(
     "options",
     [
