@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 def bench(
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DATA...", help="Datasets: folders of pictures, or converted ones.", show_default=False),
+        typer.Argument(metavar="DATA", help="Datasets: folders of pictures, or converted ones.", show_default=False),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pictures a batch [default: 64].", show_default=False)] = None,
     image_size: Annotated[

@@ -57,7 +57,7 @@ def export_code(tuned: TunedPipeline, data: Data, *, version: str) -> str:
 
 def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
     plan, recipe = tuned.plan, tuned.recipe
-    _check(data)
+    _check(data, recipe)
     encoding = "raw" if data.encoding == "raw" else "jpeg"
     uses_python = data.format != "tfrecord" or plan.kernel == "opencv"
     exact = recipe.dtype in ("uint8", "float32")
@@ -109,7 +109,12 @@ def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
     }
 
 
-def _check(data: Data) -> None:
+def _check(data: Data, recipe: Recipe) -> None:
+    if recipe.transform is not None:
+        raise PlanError(
+            f"the recipe calls {recipe.transform!r}, which plain code cannot contain: export a recipe without it and "
+            "map your function over the dataset"
+        )
     if data.format not in EXPORTABLE or data.encoding not in ("jpeg", "raw"):
         raise PlanError(
             f"{data.path}: code without dataio can be written for {', '.join(EXPORTABLE)} with JPEGs or raw pixels, "

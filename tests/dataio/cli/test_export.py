@@ -154,3 +154,8 @@ def test_a_folder_that_holds_more_than_plain_jpegs_is_refused_with_a_way_out(tmp
     Image.new("RGB", (40, 40)).save(tmp_path / "folder" / "class" / "really.jpg", "PNG")
     with pytest.raises(PlanError, match="dataio convert"):
         exported(tmp_path / "folder", RECIPE, Plan())
+
+
+def test_a_recipe_with_a_function_of_the_user_is_refused(stored: dict[str, Path]) -> None:
+    with pytest.raises(PlanError, match="module:function"):
+        exported(stored["hdf5"], RECIPE.replace(transform="module:function"), Plan())
