@@ -15,9 +15,12 @@ import numpy as np
 
 from dataio.stall import Stall
 
-#: Executions (counted over all epochs) before which the loop is held: dense at first, then ever rarer.
-_PAUSES = (3, 6, 10, 15, 21, 28, 37, 48, 62, 80, 103, 133, 172, 222, 287, 371, 480, 620, 801, 1000)
-_THEN_EVERY = 1000
+#: Usual executions between two pauses, and how that grows once there are many ready executions: a pause loses next to
+#: no time, but it takes the executions around it out of the usual ones.
+_USUAL_BETWEEN, _MANY_READY, _GROWTH, _MOST_BETWEEN = 5, 30, 1.3, 1000
+
+#: Pauses without success after which no more are made: the buffers do not hold an execution's batches.
+_MOST_FAILURES = 3
 
 #: Longest pause, and how long production must stand still before the buffers count as full.
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -58,7 +61,7 @@ class ReadyRecorder:
         """Seconds of executions whose batches were ready when they began."""
         self.first_seconds: list[float] = []
         """Seconds of each epoch's first execution."""
-        self._executions = 0
+        self._since = self._failures = 0
         self._full: int | None = None
         self._filled = False
         self._base = self._taken = self._level = self._drained = self._place = 0
@@ -75,7 +78,6 @@ class ReadyRecorder:
     def begin(self) -> None:
         """An execution is about to be called."""
         self._close()
-        self._executions += 1
         self._place += 1
         available = self._available()
         if self._state == "draining":
@@ -84,7 +86,7 @@ class ReadyRecorder:
                 self._state = "usual"
         if self._place == 1:
             self._state = "first"
-        elif self._state == "usual" and self._place > 2 and self._is_pause():
+        elif self._state == "usual" and self._is_pause():
             self._hold(available)
         self._taken += self._size
         self._began = self._clock()
@@ -97,21 +99,24 @@ class ReadyRecorder:
         return self._produced() - self._base - self._taken
 
     def _is_pause(self) -> bool:
-        if self._executions <= _PAUSES[-1]:
-            return self._executions in _PAUSES
-        return self._executions % _THEN_EVERY == 0
+        more = max(len(self.ready_seconds) - _MANY_READY, 0)
+        between = min(_USUAL_BETWEEN * _GROWTH**more, _MOST_BETWEEN)
+        return self._since >= between and self._failures < _MOST_FAILURES
 
     def _hold(self, level: int) -> None:
         """Waits until the buffers are full; the coming execution is a ready one if they hold enough."""
         if self._synchronise is not None:
             self._synchronise()
+        self._since = 0
         self._filled = self._full is None or level < self._full
         available = self._fill(level) if self._filled else level
         if available is None:
             self._state, self._level, self._drained = "draining", level, 0
+            self._failures += 1
             return
         self._level = level
         self._state = "ready" if available >= self._size else "draining"
+        self._failures = 0 if available >= self._size else self._failures + 1
         self._drained = 0
 
     def _fill(self, available: int) -> int | None:
@@ -147,6 +152,7 @@ class ReadyRecorder:
             self._state = "draining" if self._filled else "usual"
         elif self._state == "usual":
             self.usual_seconds.append(seconds)
+            self._since += 1
 
 
 def compare(
