@@ -35,6 +35,7 @@ def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
 def variants(plan: Plan, cores: int) -> list[Plan]:
     """Plans that make pictures as `plan` does and differ in one or two other choices, the most promising first."""
     changes: list[dict[str, object]] = [
+        {"cache": "decoded", "fused_decode_and_crop": False},
         {"cache": "memory"},
         {"cycle_length": 1},
         {"num_parallel_calls": 2 * cores, "threads": 2 * cores},

@@ -24,7 +24,7 @@ from dataio.bench.choosing import HEADROOM, Candidate, choose, complexity
 from dataio.bench.costs import Costs, measure_costs
 from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.measuring import Progress, SupplySamples, measure_supply
-from dataio.bench.predicting import Predictor
+from dataio.bench.predicting import Predictor, family
 from dataio.bench.words import plan_words
 from dataio.data import Data
 from dataio.machine import usable_cores, usable_memory_bytes
@@ -57,6 +57,8 @@ FINAL_ROUNDS = (3, 7)
 FINALISTS = 4
 #: Seconds of the serial run that tells what reading and making a picture cost.
 CALIBRATION_SECONDS = 0.8
+#: Records from which the size of decoded pictures is told.
+SIZED_RECORDS = 512
 #: Share of the budget that filling one cache may take; of a larger dataset a part is measured.
 CACHE_FILL_SHARE = 0.06
 
@@ -144,6 +146,8 @@ class _State:
     refused: dict[str, str] = field(default_factory=dict)
     seconds_a_round: float | None = None
     """What a round of one plan took in the first rung, settling included; None before it."""
+    mean_picture_bytes: float | None = None
+    """What a decoded picture takes; None until somebody asks."""
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until `share` of the budget is used up."""
@@ -153,6 +157,16 @@ class _State:
     def round_seconds(self) -> float:
         shortest, longest = ROUND_SECONDS
         return min(max(self.budget_seconds * ROUND_BUDGET_SHARE, shortest), longest)
+
+    def picture_bytes(self) -> float:
+        """Mean bytes of a decoded picture, from the sizes of some records."""
+        if self.mean_picture_bytes is None:
+            sizes = [
+                3 * int(record["height"]) * int(record["width"])
+                for record in self.data.records(self.split).take(SIZED_RECORDS).as_numpy_iterator()
+            ]
+            self.mean_picture_bytes = sum(sizes) / len(sizes)
+        return self.mean_picture_bytes
 
     def plan_seconds(self, rounds: int) -> float:
         """What measuring one plan in that many rounds will take."""
@@ -273,7 +287,14 @@ def _promising(state: _State, plans: list[Plan]) -> list[Plan]:
     fastest = max(_rates(state).values())
     likely: list[tuple[float, int, Plan]] = []
     for position, plan in enumerate(plans):
-        footprint = predict_footprint(state.data, state.recipe, plan, split=state.split, cores=state.cores)
+        footprint = predict_footprint(
+            state.data,
+            state.recipe,
+            plan,
+            split=state.split,
+            cores=state.cores,
+            picture_bytes=state.picture_bytes() if plan.cache == "decoded" else None,
+        )
         reason = refusal(footprint, free_bytes=state.free_bytes)
         if reason is not None:
             state.refused[_name(plan)] = reason
@@ -361,13 +382,13 @@ def _builder(state: _State, plan: Plan) -> Callable[[], tf.data.Dataset]:
 
 def _costs_of(state: _State, plan: Plan) -> Costs | None:
     """Costs of the way in which the chosen plan makes pictures, measured if the budget still allows it."""
-    known = state.predictor.calibrations.get((plan.kernel, plan.fused_decode_and_crop))
+    uncached = plan.replace(cache="none")
+    known = state.predictor.calibrations.get(family(uncached))
     if known is not None or state.left() < START_SECONDS:
         return known
     state.report(SearchProgress("what the stages cost", _name(plan), 0, 1))
-    uncached = plan.replace(cache="none")
     state.predictor.calibrate(uncached, state.calibrate(uncached))
-    return state.predictor.calibrations[plan.kernel, plan.fused_decode_and_crop]
+    return state.predictor.calibrations[family(uncached)]
 
 
 def _calibrate(data: Data, recipe: Recipe, plan: Plan, split: str, clock: Callable[[], float]) -> Costs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataio.data import Data, Order, Read, Shard
@@ -16,6 +17,7 @@ from dataio.stages.epochs import EpochClock, attach_clock
 from dataio.stages.finishing import make_finisher
 from dataio.stages.options import make_options
 from dataio.stages.transforming import make_transform
+from dataio.stages.unpacking import pack_pixels, unpack_pixels_in_graph
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -82,12 +84,12 @@ def build(
         batches = _transformed(records, data, recipe, plan, training)
     elif plan.kernel == "opencv":
         close_iterators_at_exit()
-        decode_batch = make_batch_decoder(data.encoding, recipe, plan, training=training)
+        decode_batch = make_batch_decoder(_encoding(data, plan), recipe, plan, training=training)
         batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
         batches = batches.map(lambda batch: finish(decode_batch(batch)), **_calls(plan))
     else:
         records = add_boxes(records, recipe, training=training)
-        decode = make_decoder(data.encoding, recipe, plan)
+        decode = _picture_decoder(data, recipe, plan)
         # Normalised a picture at a time: a batch of float32 passes the allocator's largest reusable block, so that
         # every op on it would fault in 38 MB of fresh pages (700 us a picture instead of 150).
         pictures = records.map(lambda record: finish(decode(record)), **_calls(plan))
@@ -108,11 +110,11 @@ def _transformed(records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Pla
     if plan.kernel == "opencv":
         # This kernel normalises as it goes; the transform wants plain pixels.
         plain = recipe.replace(dtype="uint8", normalisation="none")
-        decode = make_batch_decoder(data.encoding, plain, plan, training=training)
+        decode = make_batch_decoder(_encoding(data, plan), plain, plan, training=training)
         batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
         batches = batches.map(lambda batch: _keep_place(decode(batch), batch), **calls)
     else:
-        decode = make_decoder(data.encoding, recipe, plan)
+        decode = _picture_decoder(data, recipe, plan)
         records = add_boxes(records, recipe, training=training)
         pictures = records.map(lambda record: _keep_place(decode(record), record), **calls)
         if recipe.transform_per == "picture":
@@ -137,9 +139,12 @@ def _records_with_epoch(
     read = _read(plan)
     shuffled = training and recipe.shuffle
     cached = None
-    if plan.cache == "memory":
+    if plan.cache != "none":
         # Cached in stored order, before anything random: a shuffle above a cache would be frozen by it.
-        cached = data.records(split, read=read, shard=shard).cache()
+        cached = data.records(split, read=read, shard=shard)
+        if _encoding(data, plan) == "packed":
+            cached = cached.map(lambda record: pack_pixels(record, data.encoding), **_calls(plan))
+        cached = cached.cache()
 
     def of_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         if cached is not None:
@@ -153,6 +158,19 @@ def _records_with_epoch(
         return records.map(lambda record: record | {"epoch": epoch})
 
     return clock.token().flat_map(of_epoch)
+
+
+def _encoding(data: Data, plan: Plan) -> str:
+    """What `image` holds when pictures are made: as stored, or `packed` pixels where the plan caches them decoded."""
+    return "packed" if plan.cache == "decoded" and data.encoding != "raw" else data.encoding
+
+
+def _picture_decoder(data: Data, recipe: Recipe, plan: Plan) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """From a record with box and flip to a picture, by TensorFlow's ops, whatever its image holds."""
+    if _encoding(data, plan) != "packed":
+        return make_decoder(data.encoding, recipe, plan)
+    decode = make_decoder("raw", recipe, plan)
+    return lambda record: decode(unpack_pixels_in_graph(record))
 
 
 def _read(plan: Plan) -> Read:

@@ -26,8 +26,9 @@ class Plan(Record):
     """Readers at work at once: shards interleaved (TFRecord) or blocks of records read in parallel (the others)."""
     block_length: Count | Literal["auto"] = "auto"
     """Consecutive records that a reader gives at a time. auto: 16 for TFRecord, 50 for block reads."""
-    cache: Literal["none", "memory"] = "none"
-    """memory: encoded records are kept after the first epoch, before any randomness; crops stay random."""
+    cache: Literal["none", "memory", "decoded"] = "none"
+    """What is kept in memory after the first epoch, before any randomness; crops stay random. memory: the records as
+    they are stored. decoded: whole pictures as pixels, some ten times as many bytes; nothing is decoded again."""
     prefetch: Annotated[int, Field(ge=0, le=4096)] | Literal["auto"] = "auto"
     """Finished batches kept ready. 0: none, made while the step waits; the injected prefetch is off too."""
     fused_decode_and_crop: bool = False
@@ -51,6 +52,8 @@ class Plan(Record):
                 "the plan resizes with OpenCV, which rounds differently, but the recipe asks for fidelity 'exact': "
                 "use fidelity 'close' or kernel 'tensorflow'"
             )
+        if self.fused_decode_and_crop and self.cache == "decoded":
+            raise PlanError("the plan caches decoded pictures, so that nothing is left to fuse: drop one of the two")
         if self.fused_decode_and_crop and recipe.fidelity == "exact":
             raise PlanError(
                 "the plan fuses decoding and cropping, which changes edge pixels, but the recipe asks for "

@@ -58,6 +58,11 @@ def export_code(tuned: TunedPipeline, data: Data, *, version: str) -> str:
 def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
     plan, recipe = tuned.plan, tuned.recipe
     _check(data, recipe)
+    if plan.cache == "decoded":
+        raise PlanError(
+            f"{tuned.path}: the plan caches decoded pictures, which exported code does not write; use "
+            'dataio.load_tuned(...).build(...), or set "cache" to "memory" in the file'
+        )
     encoding = "raw" if data.encoding == "raw" else "jpeg"
     uses_python = data.format != "tfrecord" or plan.kernel == "opencv"
     exact = recipe.dtype in ("uint8", "float32")

@@ -24,6 +24,7 @@ from dataio.stages.boxes import draw_boxes
 from dataio.stages.decoding import DCT_METHOD
 from dataio.stages.finishing import scale_and_offset
 from dataio.stages.orientation import stored_boxes, turn_upright, upright_size
+from dataio.stages.unpacking import unpack_pixels
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -47,7 +48,7 @@ def make_batch_decoder(
     (`plan.fused_decode_and_crop`) by tf.raw_ops.DecodeAndCropJpeg, called eagerly. Both use the accurate transform.
 
     Args:
-        encoding: of the data, `jpeg` or `raw`.
+        encoding: of the images, `jpeg`, `raw`, or `packed` (see `dataio.stages.unpacking`).
         recipe: crop, flip, image size and seed are used.
         plan: `fused_decode_and_crop` is used.
         training: as in `build`.
@@ -58,7 +59,7 @@ def make_batch_decoder(
     """
     import tensorflow as tf
 
-    if encoding not in ("jpeg", "raw"):
+    if encoding not in ("jpeg", "raw", "packed"):
         raise PlanError(
             f"the plan's kernel 'opencv' decodes JPEGs and raw pixels, but these records hold {encoding}: "
             "use kernel 'tensorflow'"
@@ -105,10 +106,10 @@ def finish_batch(
 
     Args:
         recipe: what becomes of them.
-        encoding: of `image`, `jpeg` or `raw`.
+        encoding: of `image`: `jpeg`, `raw` or `packed`.
         fused: decode only the part of a JPEG that its box needs.
         training: as in `build`.
-        image: object[batch] of encoded files, or uint8[batch, height, width, 3].
+        image: object[batch] of encoded files or packed pixels, or uint8[batch, height, width, 3].
         index: int64[batch], rank of the file in its split.
         epoch: int64[batch].
         orientation: int64[batch], EXIF 0..8.
@@ -123,6 +124,8 @@ def finish_batch(
     boxes = stored_boxes(boxes, orientation, height, width)
     if encoding == "raw":
         cut: _Cut = _cut_pixels(image)
+    elif encoding == "packed":
+        cut = _cut_packed(image, height, width)
     elif fused:
         cut = _cut_while_decoding(image, boxes)
     else:
@@ -198,6 +201,23 @@ def _cut_pixels(images: np.ndarray) -> _Cut:
     def cut(i: int, box: list[int]) -> np.ndarray:
         top, left, tall, wide = box
         return images[i, top : top + tall, left : left + wide]
+
+    return cut
+
+
+def _cut_packed(images: np.ndarray, height: np.ndarray, width: np.ndarray) -> _Cut:
+    """Cuts pictures of any size that were decoded before; nothing is copied.
+
+    Args:
+        images: object[batch] of packed pixels.
+        height: int64[batch], pixels as stored.
+        width: likewise.
+    """
+    heights, widths = height.tolist(), width.tolist()
+
+    def cut(i: int, box: list[int]) -> np.ndarray:
+        top, left, tall, wide = box
+        return unpack_pixels(images[i], heights[i], widths[i])[top : top + tall, left : left + wide]
 
     return cut
 

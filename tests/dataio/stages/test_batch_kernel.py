@@ -179,13 +179,15 @@ def test_pngs_are_refused() -> None:
         make_batch_decoder("png", RECIPES["center"], KERNELS["whole"], training=True)
 
 
-@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("cache", ["none", "memory", "decoded"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_pipeline_with_it_yields_the_same_pictures_in_the_same_order(
     memory_data: Data, kernel: str, cache: str
 ) -> None:
+    if cache == "decoded" and kernel == "fused":
+        pytest.skip("nothing is left to fuse")
     recipe = Recipe(image_size=32, batch_size=5, dtype="uint8", drop_remainder=False, seed=7, shuffle=False)
-    reference = build(memory_data, recipe, Plan(cache=cache))
+    reference = build(memory_data, recipe, Plan())
     dataset = build(memory_data, recipe, KERNELS[kernel].replace(cache=cache, num_parallel_calls=3))
     assert dataset.cardinality() == reference.cardinality() == 5
     for _ in range(2):  # two epochs
@@ -214,3 +216,16 @@ def test_normalised_pixels_are_those_of_tensorflow_within_the_rounding_of_one_le
         difference = np.abs(found.numpy().astype(np.float64) - wanted.numpy().astype(np.float64))
         assert difference.max() <= level * 1.01 + np.finfo(dtype).eps
         assert np.median(difference) <= np.finfo(dtype).eps
+
+
+def test_a_cache_of_decoded_pictures_changes_no_pixel_of_an_exact_recipe(memory_data: Data) -> None:
+    recipe = Recipe(image_size=32, batch_size=5, dtype="uint8", fidelity="exact", drop_remainder=False, seed=7)
+    reference, dataset = build(memory_data, recipe, Plan()), build(memory_data, recipe, Plan(cache="decoded"))
+    for _ in range(2):  # two epochs: the cache is filled, then read
+        expected = sorted(image.tobytes() for batch, _ in reference for image in batch.numpy())
+        assert sorted(image.tobytes() for batch, _ in dataset for image in batch.numpy()) == expected
+
+
+def test_a_cache_of_decoded_pictures_leaves_nothing_to_fuse(memory_data: Data) -> None:
+    with pytest.raises(PlanError, match="nothing is left to fuse"):
+        build(memory_data, RECIPES["center"], Plan(cache="decoded", fused_decode_and_crop=True))
