@@ -54,7 +54,8 @@ class FitSession:
         self.obstacle = NOT_WATCHED
         """Why no stall can be given, if none can."""
         self._testing = False
-        self._number = self._begun = self._ended = 0
+        self._number = self._begun = 0
+        self._ended: list[None] = []  # appended to from several threads of Keras's, which a counter would not survive
         self._running: StepRecorder | ComparedEpoch | None = None
         self._comparison: ReadyRecorder | None = None
         self._watched: WatchedDataset | None = None
@@ -96,7 +97,7 @@ class FitSession:
             number: of the epoch, as Keras counts.
             steps: executions x steps_per_execution an epoch, None where Keras does not know.
         """
-        self._number, self._begun, self._ended = number, 0, 0
+        self._number, self._begun, self._ended = number, 0, []
         self._running = self._stopped = None
         if self._comparison is not None:
             self._comparison.start_epoch(same_iterator=bool(self.epochs) and self._goes_on(steps))
@@ -114,7 +115,7 @@ class FitSession:
 
     def end_step(self) -> None:
         """The train function has returned; not called when the data had ended instead."""
-        self._ended += 1
+        self._ended.append(None)
 
     def begin_test(self) -> None:
         """Validation begins: the epoch's steps are over. Keras may still owe some calls of `end_step`, until the epoch
@@ -129,7 +130,7 @@ class FitSession:
         """The epoch's steps are over, for whatever reason."""
         if self._running is None:
             return
-        if self._begun > self._ended and not isinstance(self._running, ComparedEpoch):
+        if self._begun > len(self._ended) and not isinstance(self._running, ComparedEpoch):
             self._running.exhausted()
         self._running = None
         self.epochs[-1].finish()
