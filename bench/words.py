@@ -138,7 +138,8 @@ def headline(results: Results) -> str:
     chosen, verdict = results.chosen, results.verdict
     supply = f"{rate_words(chosen.images_per_second.median)} images/s"
     if verdict is None:
-        return f"The best plan found supplies {supply}."
+        where = f" from {chosen.data}" if len(results.datasets) > 1 else ""
+        return f"The best plan found supplies {supply}{where}."
     waits = f"waits for input {share_words(verdict.stall.value)} of its time"
     before = results.verdict_before
     if verdict.outcome == "inconclusive":

@@ -111,6 +111,12 @@ def _explanation(results: Results) -> list[str]:
         lines.append(_sentence(results.verdict.reason))
         if not results.remedies:  # otherwise they have a part of their own
             lines += [_sentence(advice) for advice in results.verdict.advice]
+    if results.forecasts:
+        best = max(results.forecasts, key=lambda forecast: forecast.images_per_second.median)
+        lines.append(
+            f"Of the other ways of storing that were tried, {best.name} is the fastest: "
+            f"{rate_words(best.images_per_second.median)} images/s, {byte_words(best.bytes)} on disk."
+        )
     gains = gains_sentence(results)
     if gains:
         lines.append(f"Supply of the plan chosen: {gains}.")
@@ -172,7 +178,9 @@ def _strips(results: Results) -> list[dict[str, Any]]:
 def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
     runs = [run for run in results.runs if run.data == dataset.name]
     shown = _shown(runs)
-    top = max(run.images_per_second.high for run in shown)
+    # Bars decide the scale: one wild whisker would flatten them all, so it is cut off at the edge.
+    median = max(run.images_per_second.median for run in shown)
+    top = min(max(run.images_per_second.high for run in shown), 1.3 * median)
     demand = results.step.images_per_second if results.step else None
     bounds = results.bounds if dataset.name == results.chosen.data else ()
     # A demand or a bound just above the bars belongs into the picture; one far above would flatten the bars.
@@ -199,7 +207,7 @@ def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
                 "value": f"{rate_words(run.images_per_second.median)} images/s",
                 "width": 100 * run.images_per_second.median / scale,
                 "low": 100 * run.images_per_second.low / scale,
-                "span": 100 * (run.images_per_second.high - run.images_per_second.low) / scale,
+                "span": 100 * (min(run.images_per_second.high, scale) - run.images_per_second.low) / scale,
                 "plan": "" if run.name == plan_words(run.plan) else plan_words(run.plan),
             }
             for run in shown
