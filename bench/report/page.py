@@ -143,7 +143,7 @@ def _facts(results: Results, dataset: Dataset) -> list[dict[str, str]]:
         facts.append({"value": share_words(verdict.stall.value), "words": f"stall now ({interval})"})
     if before is not None:
         facts.append({"value": share_words(before.stall.value), "words": "stall with AUTOTUNE's guide pipeline"})
-    for name, words in (("autotune", "times AUTOTUNE's"), ("autotune_fused", "times AUTOTUNE's, fused")):
+    for name, words in (("autotune", "AUTOTUNE's guide pipeline"), ("autotune_fused", "the same with fused crop")):
         times = gain(chosen, results.run(name, chosen.data))
         if times is not None and (before is None or name == "autotune"):
             facts.append({"value": f"{times:.2f} ×", "words": words})
@@ -237,7 +237,8 @@ def _dataset_rows(results: Results) -> list[dict[str, Any]]:
                 "stored": f"{dataset.format}, {dataset.encoding}",
                 "rate": rate_words(best.images_per_second.median),
                 "cold": rate_words(max(cold)) if cold else "–",
-                "bytes": byte_words(dataset.bytes),
+                "bytes": "a sample" if dataset.sample else byte_words(dataset.bytes),
+                "picture": byte_words(dataset.bytes / dataset.records),
                 "plan": plan_words(best.plan),
             }
         )

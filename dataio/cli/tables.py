@@ -114,7 +114,7 @@ def _dataset_table(results: Results) -> RenderableType:
             dataset.name,
             rate_words(best.images_per_second.median),
             rate_words(max(cold)) if cold else "-",
-            byte_words(dataset.bytes),
+            "a sample" if dataset.sample else byte_words(dataset.bytes),
             byte_words(dataset.bytes / dataset.records),
             "yes" if dataset.pareto else "no",
         )
