@@ -158,10 +158,10 @@ def convert(
             settings = _settings(options, scanned)
             if not is_prepared(work.path):
                 _check_space(work, planned, format_)
-            written = resume(work, planned.worklists, settings)
+            earlier = resume(work, planned.worklists, settings)
             if not is_prepared(work.path):
                 gathering = Gathering.of(format_, work.path, planned) if gathers else None
-                run = Run(planned, usable_units(work, written, gathering), report)
+                run = Run(planned, usable_units(work, earlier, gathering), report)
                 resumed = len(run.done)
                 if fail_on_bad:
                     _refuse_bad(work.path, run)
@@ -188,7 +188,7 @@ def convert(
                 )
                 prepare(work.path, manifest, moves, replaced)
             else:
-                resumed = len(written)
+                resumed = len(earlier.written)
         manifest = publish(work.path, destination)
         work.remove()
     return Converted(manifest, time.monotonic() - began, resumed, scanned.warnings)

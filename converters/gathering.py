@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from dataio.converters.checksums import file_crc32c
 from dataio.converters.format import FinishedStore, Store, WritableFormat
 from dataio.converters.journal import UnitResult
 from dataio.converters.ledger import Ledger
@@ -55,8 +56,8 @@ class Gathering:
                 taken = _units_of(mine, written, store.records)
             except (OSError, ValueError, RuntimeError):
                 taken = None  # torn by a power cut before it was synced
-            if taken is None:
-                # The store does not end with a unit that the journal knows: it cannot be trusted.
+            if taken is None or not all(self._has_ledger(written[unit_key(unit)]) for unit in mine[:taken]):
+                # The store does not end with a unit that the journal knows, or what belongs to it was lost in a crash.
                 self._stores.pop(split, None)
                 shutil.rmtree(self.folder(split))
                 break
@@ -65,6 +66,13 @@ class Gathering:
             if taken < len(mine):
                 break
         return done
+
+    def _has_ledger(self, result: UnitResult) -> bool:
+        files = UnitFiles.of(self._work, result.split, result.number)
+        try:
+            return files.outcomes.exists() and file_crc32c(files.ledger) == (result.ledger_crc, result.ledger_bytes)
+        except OSError:
+            return False
 
     def folder(self, split: str) -> Path:
         """Where the store of a split lies while it is written."""

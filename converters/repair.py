@@ -88,9 +88,9 @@ def repair(
             )
         units = _units_to_write(planned, manifest, broken)
         todo = Planned(planned.worklists, units, planned.source_bytes, planned.store_bytes)
-        written = resume(work, planned.worklists, {"repair": manifest.checksum})
+        earlier = resume(work, planned.worklists, {"repair": manifest.checksum})
         gathering = Gathering.of(format_, work.path, todo) if format_.gathers else None
-        run = Run(todo, usable_units(work, written, gathering), report)
+        run = Run(todo, usable_units(work, earlier, gathering), report)
         pool.begin(
             Job(str(source.resolve()), str(work.path.resolve()), manifest.format, options.image, scanned.class_names)
         )

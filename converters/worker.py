@@ -93,11 +93,15 @@ def _serve(lines: IO[str], out: IO[str]) -> None:
             say(failed=traceback.format_exc(), kind="bug")
             continue
         say(written=result.to_dict())
-        if finished is not None:
-            if task["sync"]:
-                syncing.add(unit, finished.descriptor, UnitFiles.of(Path(job.work), unit.split, unit.number))
-            else:
-                os.close(finished.descriptor)
+        files = UnitFiles.of(Path(job.work), unit.split, unit.number)
+        if finished is None:
+            syncing.add(unit, None, files)
+        elif task["sync"]:
+            syncing.add(unit, finished.descriptor, files)
+        else:
+            # The content is on its way into a store, which is synced; its ledger and outcomes are kept to the end.
+            os.close(finished.descriptor)
+            syncing.add(unit, None, files)
     syncing.end()
 
 
@@ -128,12 +132,12 @@ class _Syncing:
 
     def __init__(self, say: Any) -> None:
         self._say = say
-        self._waiting: queue.SimpleQueue[tuple[Unit, int, UnitFiles] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Unit, int | None, UnitFiles] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def add(self, unit: Unit, descriptor: int, files: UnitFiles) -> None:
-        """Syncs the unit's files, then says so."""
+    def add(self, unit: Unit, descriptor: int | None, files: UnitFiles) -> None:
+        """Syncs the unit's files, then says so if its content (`descriptor`) is among them."""
         self._waiting.put((unit, descriptor, files))
 
     def end(self) -> None:
@@ -145,11 +149,13 @@ class _Syncing:
         while (item := self._waiting.get()) is not None:
             unit, descriptor, files = item
             try:
-                os.fsync(descriptor)
-                os.close(descriptor)
+                if descriptor is not None:
+                    os.fsync(descriptor)
+                    os.close(descriptor)
                 for path in (files.ledger, files.outcomes):
                     sync_path(path)
-                self._say(synced=[unit.split, unit.number])
+                if descriptor is not None:
+                    self._say(synced=[unit.split, unit.number])
             except BrokenPipeError:
                 return
             except OSError as problem:

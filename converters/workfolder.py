@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -106,9 +107,17 @@ class WorkFolder:
         self.close()
 
 
-def resume(
-    work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]
-) -> dict[tuple[str, int], UnitResult]:
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier run left."""
+
+    written: Mapping[tuple[str, int], UnitResult]
+    """Every unit that it wrote."""
+    trusted: frozenset[tuple[str, int]]
+    """Those whose files outlived even a crash of the machine: synced, or written since it was started."""
+
+
+def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]) -> Earlier:
     """What an earlier run with the same settings and source wrote, by unit; begins a journal if none is there.
 
     Args:
@@ -128,7 +137,7 @@ def resume(
         for split, worklist in worklists.items():
             worklist.save(worklist_path(work.path, split))
         work.journal.append(settings=settings, boot=boot)
-        return {}
+        return Earlier({}, frozenset())
     if lines[0]["settings"] != settings:
         told = _difference(lines[0]["settings"], settings)
         raise DestinationError(
@@ -150,17 +159,15 @@ def resume(
             split, number = line["synced"]
             trusted.add((split, number))
     work.journal.append(boot=boot)
-    return {key: result for key, result in written.items() if key in trusted or not result.records}
+    return Earlier(written, frozenset(trusted))
 
 
-def usable_units(
-    work: WorkFolder, written: Mapping[tuple[str, int], UnitResult], gathering: Gathering | None
-) -> dict[tuple[str, int], UnitResult]:
+def usable_units(work: WorkFolder, earlier: Earlier, gathering: Gathering | None) -> dict[tuple[str, int], UnitResult]:
     """The units of an earlier run that need not be written again; those that wait for their store go into it now."""
-    gathered = gathering.resume(written) if gathering is not None else {}
+    gathered = gathering.resume(earlier.written) if gathering is not None else {}
     usable = dict(gathered)
-    for key, result in written.items():
-        if key not in gathered and _is_whole(work.path, result):
+    for key, result in earlier.written.items():
+        if key in earlier.trusted and key not in gathered and _is_whole(work.path, result):
             usable[key] = result
             if gathering is not None:
                 gathering.deliver(result)

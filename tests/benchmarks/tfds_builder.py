@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.resources
 import sys
 import time
@@ -42,9 +43,7 @@ def main() -> None:
     sys.path.insert(0, str(scratch))
     # A back-port that etils asks for by its old name.
     sys.modules.setdefault("importlib_resources", importlib.resources)
-    from pictures.pictures_dataset_builder import Builder
-
-    builder = Builder(data_dir=scratch / "prepared")
+    builder = importlib.import_module("pictures.pictures_dataset_builder").Builder(data_dir=scratch / "prepared")
     began = time.perf_counter()
     builder.download_and_prepare()
     print(time.perf_counter() - began)

@@ -595,3 +595,30 @@ def test_every_error_of_a_conversion_is_one_of_ours(source: Path, tmp_path: Path
     with pytest.raises(DataioError, match="does not exist"):
         convert(tmp_path / "nowhere", tmp_path / "out", options("tfrecord"))
     assert get_writable_format("hdf5").name == "hdf5"
+
+
+@every_format
+def test_after_a_crash_of_the_machine_only_what_was_synced_is_trusted(
+    to: str, source: Path, tmp_path: Path, reference: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataio.converters import workfolder
+
+    class Stop(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.files > progress.total_files // 2:
+            raise Stop
+
+    out = tmp_path / "out"
+    with pytest.raises(Stop):
+        convert(source, out, options(to), workers=1, report=stop)
+    synced = {tuple(line["synced"]) for line in journal(out) if "synced" in line}  # type: ignore[arg-type]
+    assert journal(out)
+    for path in (out / WORK_FOLDER).glob("*.unit"):
+        split, number = path.stem.split("-")
+        if (split, int(number)) not in synced:
+            path.write_bytes(bytes(path.stat().st_size))  # as a file system may leave what it never wrote
+    monkeypatch.setattr(workfolder, "boot_id", lambda: "another start of the machine")
+    convert(source, out, options(to), workers=2)
+    assert contents(out) == reference[to]
