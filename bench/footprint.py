@@ -20,6 +20,10 @@ RECORD_BYTES = 1500
 #: photographs: 11.2 at full size, 12.6 at 256 px.
 PIXELS_A_BYTE = 13
 
+#: What packing pixels takes beyond them, at its peak: strings grow by doubling while they are written.
+#: Source: own measurement: 2,000 photographs of 990 kB held 2.5 GB.
+PACKING = 1.3
+
 #: Batches that an automatic prefetch is taken to hold. AUTOTUNE starts at 1 to 2 and grows the buffer while the
 #: consumer waits; a consumer that is slower than the pipeline lets it grow no further.
 AUTO_PREFETCH = 4
@@ -77,7 +81,7 @@ def predict_footprint(
     block = BLOCK_RECORDS if plan.block_length == "auto" else plan.block_length
     kept = record
     if plan.cache == "decoded" and data.encoding != "raw":
-        kept = picture_bytes if picture_bytes is not None else record * PIXELS_A_BYTE
+        kept = PACKING * (picture_bytes if picture_bytes is not None else record * PIXELS_A_BYTE)
     return Footprint(
         cache_bytes=round(found.records * (kept + RECORD_BYTES)) if plan.cache != "none" else 0,
         shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (record + RECORD_BYTES)) if shuffled else 0,

@@ -48,7 +48,9 @@ ROUND_SECONDS = (0.3, 0.7)
 #: The budget for which rounds have that many seconds each; they grow in proportion.
 ROUND_BUDGET_SHARE = 1 / 150
 #: Share of the budget for the first two rungs together; the rest is the final's.
-EARLY_SHARE = 0.7
+EARLY_SHARE = 0.82
+#: A predicted gain for which the final waits.
+MUCH_FASTER = 1.2
 #: Rounds of a plan in the first two rungs, and at least and at most in the last.
 #: Five are enough for the bootstrap of a median; see `stats.BOOTSTRAP_ROUNDS`.
 ROUNDS = (3, 3)
@@ -277,6 +279,8 @@ def _second_rung(state: _State) -> None:
         wanted += variants(base, state.cores)
     promising = _promising(state, list(dict.fromkeys(plan for plan in wanted if not state.known(plan))))
     count = max(0, state.affordable(ROUNDS[1], EARLY_SHARE))
+    if promising and state.left() > 0 and _much_faster(state, promising[0]):
+        count = max(count, 1)
     for plan in promising[count:]:
         state.skipped[_name(plan)] = state.predictor.predict(plan)
     _measure(state, {_name(plan): plan for plan in promising[:count]}, ROUNDS[1], "variants")
@@ -311,6 +315,11 @@ def _promising(state: _State, plans: list[Plan]) -> list[Plan]:
         else:
             likely.append((-round(predicted.value / fastest / 0.04), position, plan))
     return [plan for _, _, plan in sorted(likely, key=lambda item: item[:2])]
+
+
+def _much_faster(state: _State, plan: Plan) -> bool:
+    """Whether a plan is predicted to gain so much that it is worth more than a longer final."""
+    return state.predictor.predict(plan).value >= MUCH_FASTER * max(_rates(state).values())
 
 
 def _final(state: _State, baselines: set[str]) -> list[str]:

@@ -197,7 +197,7 @@ def test_a_cache_of_decoded_pictures_is_chosen_where_it_fits_and_refused_where_n
         return typical(plan) * (5.0 if plan.cache == "decoded" else 1.0)
 
     assert Machine(rate).search(budget_seconds=120.0).plan.cache == "decoded"
-    tight = Machine(rate).search(budget_seconds=120.0, free_bytes=1 * GB)  # 2,000 pictures of 562 kB take 1.1 GB
+    tight = Machine(rate).search(budget_seconds=120.0, free_bytes=1 * GB)  # 2,000 pictures of 562 kB
     assert tight.plan.cache != "decoded"
     assert any("cache=decoded" in name for name in tight.refused)
 
