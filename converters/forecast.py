@@ -99,7 +99,7 @@ def forecast(
         job = Job(str(source.resolve()), str(work.path.resolve()), options.to, options.image, scanned.class_names)
         pool.begin(job)
         planned_seconds = clock() - began
-        seen = _convert_some(pool, sample, format_, work.path, sample_seconds, clock)
+        seen = _convert_some(pool, sample, format_, work, sample_seconds, clock)
         taken = sum(path.stat().st_size for path in work.path.rglob("*") if path.suffix in (".unit", ".ledger", ".mdb"))
         free = shutil.disk_usage(near).free
     share = seen.written_files / planned.candidates
@@ -150,12 +150,12 @@ def _convert_some(
     pool: WorkerPool,
     sample: Planned,
     format_: WritableFormat,
-    work: Path,
+    work: WorkFolder,
     seconds: float,
     clock: Callable[[], float],
 ) -> _Seen:
     seen = _Seen()
-    gathering = Gathering.of(format_, work, sample) if format_.gathers else None
+    gathering = Gathering(format_, work.path, sample, work.journal) if format_.gathers else None
     began = clock()
     first: float | None = None
     waiting = deque(enumerate(sample.units))

@@ -99,12 +99,17 @@ class ShardWriter(ABC):
 class Store(ABC):
     """A single file that takes units one after the other, for formats that are not cut into shards."""
 
-    records: int
-    """Records committed so far."""
-
     @abstractmethod
     def append(self, unit: Path, ledger: Ledger) -> None:
-        """Adds a whole unit, durably, or nothing of it."""
+        """Adds a unit after those before it and waits until the disk has it; done twice it is as done once."""
+
+    @abstractmethod
+    def adopt(self, ledger: Ledger, unit_bytes: int) -> None:
+        """Counts a unit that an earlier run had added.
+
+        Raises:
+            DataDamaged: it is not there.
+        """
 
     @abstractmethod
     def finish(self) -> FinishedStore:
@@ -155,7 +160,7 @@ class WritableFormat(Format):
     def shard_name(self, split: str, number: int, count: int) -> str:
         """Final name of a shard below the dataset's folder."""
 
-    def store(self, path: Path, *, expected_bytes: int) -> Store | None:
+    def store(self, path: Path) -> Store | None:
         """For formats that gather all units of a split in one file: that file, new or as an earlier run left it."""
         return None
 

@@ -58,6 +58,18 @@ class UnitResult:
         return cls(**{**values, "classes": {label: tuple(counts) for label, counts in values["classes"].items()}})
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier run left."""
+
+    written: Mapping[tuple[str, int], UnitResult]
+    """Every unit that it wrote."""
+    trusted: frozenset[tuple[str, int]]
+    """Those whose files outlived even a crash of the machine: synced, or written since it was started."""
+    gathered: frozenset[tuple[str, int]]
+    """Those that went into their store, and the disk has that."""
+
+
 class Journal:
     """The journal of one work folder, open for appending."""
 

@@ -9,7 +9,6 @@ Source: LMDB 0.9, mdb.c: structs MDB_page, MDB_node, MDB_db and MDB_meta, data v
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,22 +69,6 @@ def read_tree(path: Path) -> Iterator[TreeValue]:
                 yield from _walk(content, meta.root, meta.page_bytes, 0)
         except (struct.error, ValueError) as problem:
             raise DataDamaged(f"{path}: not a sound LMDB file: {problem}") from None
-
-
-def fit_map_size(path: Path) -> None:
-    """Sets the size of the map, as the file's head states it, to the size of the file.
-
-    LMDB itself would write it with the next transaction only, and an empty one writes nothing.
-    """
-    with open(path, "r+b", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        content = file.read(2 * mmap.PAGESIZE)
-        page_bytes = _newest_meta(content).page_bytes
-        for page in range(2):
-            where = page * page_bytes + _PAGE_HEAD.size
-            magic, version, address, _ = _META.unpack_from(content, where)
-            os.pwrite(file.fileno(), _META.pack(magic, version, address, size), where)
-        os.fsync(file.fileno())
 
 
 def _newest_meta(content: bytes | mmap.mmap) -> _Meta:

@@ -89,7 +89,7 @@ def repair(
         units = _units_to_write(planned, manifest, broken)
         todo = Planned(planned.worklists, units, planned.source_bytes, planned.store_bytes)
         earlier = resume(work, planned.worklists, {"repair": manifest.checksum})
-        gathering = Gathering.of(format_, work.path, todo) if format_.gathers else None
+        gathering = Gathering(format_, work.path, todo, work.journal) if format_.gathers else None
         run = Run(todo, usable_units(work, earlier, gathering), report)
         pool.begin(
             Job(str(source.resolve()), str(work.path.resolve()), manifest.format, options.image, scanned.class_names)

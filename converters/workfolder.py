@@ -10,13 +10,12 @@ import fcntl
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dataio.converters.gathering import Gathering
-from dataio.converters.journal import Journal, UnitResult, boot_id
+from dataio.converters.journal import Earlier, Journal, UnitResult, boot_id
 from dataio.converters.ledger import Ledger
 from dataio.converters.worker import worklist_path
 from dataio.converters.worklist import Worklist, differences
@@ -107,16 +106,6 @@ class WorkFolder:
         self.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What an earlier run left."""
-
-    written: Mapping[tuple[str, int], UnitResult]
-    """Every unit that it wrote."""
-    trusted: frozenset[tuple[str, int]]
-    """Those whose files outlived even a crash of the machine: synced, or written since it was started."""
-
-
 def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]) -> Earlier:
     """What an earlier run with the same settings and source wrote, by unit; begins a journal if none is there.
 
@@ -137,7 +126,7 @@ def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mappin
         for split, worklist in worklists.items():
             worklist.save(worklist_path(work.path, split))
         work.journal.append(settings=settings, boot=boot)
-        return Earlier({}, frozenset())
+        return Earlier({}, frozenset(), frozenset())
     if lines[0]["settings"] != settings:
         told = _difference(lines[0]["settings"], settings)
         raise DestinationError(
@@ -147,6 +136,7 @@ def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mappin
     _check_source(work, worklists)
     written: dict[tuple[str, int], UnitResult] = {}
     trusted: set[tuple[str, int]] = set()
+    gathered: set[tuple[str, int]] = set()
     current = lines[0].get("boot")
     for line in lines:
         current = line.get("boot", current)
@@ -155,16 +145,17 @@ def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mappin
             written[result.key] = result
             if current == boot:
                 trusted.add(result.key)
-        elif "synced" in line:
-            split, number = line["synced"]
-            trusted.add((split, number))
+        for name, keys in (("synced", trusted), ("gathered", gathered)):
+            if name in line:
+                split, number = line[name]
+                keys.add((split, number))
     work.journal.append(boot=boot)
-    return Earlier(written, frozenset(trusted))
+    return Earlier(written, frozenset(trusted), frozenset(gathered))
 
 
 def usable_units(work: WorkFolder, earlier: Earlier, gathering: Gathering | None) -> dict[tuple[str, int], UnitResult]:
     """The units of an earlier run that need not be written again; those that wait for their store go into it now."""
-    gathered = gathering.resume(earlier.written) if gathering is not None else {}
+    gathered = gathering.resume(earlier) if gathering is not None else {}
     usable = dict(gathered)
     for key, result in earlier.written.items():
         if key in earlier.trusted and key not in gathered and _is_whole(work.path, result):

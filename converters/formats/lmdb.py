@@ -2,19 +2,18 @@
 
 The main database holds samples and nothing else: Caffe, DALI and others count every key.
 
-Workers make whole batches of values as plain files; a single writer puts them in with MDB_APPEND, a transaction a
-batch. A batch is the same records whatever the run, and the environment is opened anew for each, so that which pages
-a transaction takes, and what was left in memory from the one before, cannot differ between a run that was killed and
-one that was not: the file is the same bytes.
+Workers write the pages of whole batches, values included, as files; the store joins them, gives pages their final
+numbers, and writes the tree over them at the end (see `lmdb_pages`). LMDB's own library then opens the file and its
+count of entries is compared.
 """
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,34 +22,39 @@ from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c
 from dataio.converters.format import Finished, FinishedStore, Placed, ShardWriter, Store, WritableFormat
 from dataio.converters.formats.example import StoredRecord, example_crc32c, example_prefix
 from dataio.converters.ledger import Ledger
-from dataio.converters.lmdb_tree import fit_map_size, read_tree
+from dataio.converters.lmdb_pages import (
+    HEAD_PAGES,
+    MOST_ENTRIES,
+    PAGE_BYTES,
+    PAGE_HEAD,
+    value_head,
+    value_pages,
+    write_tree,
+)
 from dataio.converters.manifest import Manifest
 from dataio.converters.stored import LedgerData
-from dataio.errors import DataDamaged
+from dataio.errors import DataDamaged, DestinationError
 
-#: Source bytes of one batch: one transaction, one fsync, and what a killed run does again at most. Its pages are held
-#: in memory until the commit.
+#: Source bytes of one batch: what a killed run does again at most, and what waits in the work folder to be joined.
 BATCH_BYTES = 32 << 20
 
-#: Bytes of a page where values lie; LMDB takes the machine's.
-_PAGE_BYTES = mmap.PAGESIZE
-
-#: Room in the map beyond what the batch at hand can take: tree pages, and pages that copy-on-write frees later.
-_SPARE_BYTES = 4 << 20
+#: Bytes copied at a time where the kernel cannot do it by itself.
+_COPY_BYTES = 1 << 20
 
 
-class StagedValues(ShardWriter):
-    """Writes the values of one batch one after the other, for the store to take in."""
+class StagedPages(ShardWriter):
+    """Writes the pages of one batch's values; page numbers count from the first of them."""
 
     def __init__(self, path: Path) -> None:
         self._file = AppendingFile(path)
 
     def add(self, record: StoredRecord) -> Placed:
-        """Appends the record's Example."""
+        """Appends the pages of the record's Example."""
         prefix = example_prefix(record)
-        offset = self._file.offset
-        self._file.append(prefix, record.image)
-        return Placed(offset, self._file.offset - offset, extend_crc32c(crc32c(prefix), record.image))
+        start, length = self._file.offset, len(prefix) + len(record.image)
+        padding = bytes(value_pages(length) * PAGE_BYTES - PAGE_HEAD.size - length)
+        self._file.append(value_head(start // PAGE_BYTES, length) + prefix, record.image, padding)
+        return Placed(start + PAGE_HEAD.size, length, extend_crc32c(crc32c(prefix), record.image))
 
     def finish(self) -> Finished:
         """Flushes the file."""
@@ -64,85 +68,72 @@ class StagedValues(ShardWriter):
 class LMDBStore(Store):
     """The environment of one split while it is being written."""
 
-    def __init__(self, path: Path, *, first_map_bytes: int) -> None:
-        """Takes the environment in the folder `path`, as an earlier run left it, or makes one.
-
-        Args:
-            first_map_bytes: size of the map to begin with, from the scan. It grows when it is too small.
-        """
+    def __init__(self, path: Path) -> None:
+        """Takes the file in the folder `path`, as an earlier run left it, or makes one."""
         path.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._map_bytes = _whole_pages(max(first_map_bytes, _SPARE_BYTES))
-        self.records = 0
-        if (path / "data.mdb").exists():
-            with self._open() as environment:
-                self.records = int(environment.stat()["entries"])
-                self._map_bytes = max(self._map_bytes, int(environment.info()["map_size"]))
+        self._path = path / "data.mdb"
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._next_page = HEAD_PAGES
+        self._pages = array("Q")
+        self._lengths = array("Q")
 
-    def _open(self) -> Any:
-        import lmdb
-
-        # One process writes, under the conversion's own lock: LMDB's lock file would only be left behind.
-        # metasync=False: a crash of the machine may undo the last batch, never damage those before it.
-        return lmdb.open(
-            os.fspath(self._path), map_size=self._map_bytes, lock=False, metasync=False, readahead=False, max_dbs=0
-        )
+    def adopt(self, ledger: Ledger, unit_bytes: int) -> None:
+        """Counts a unit that an earlier run had added."""
+        if os.fstat(self._descriptor).st_size < self._next_page * PAGE_BYTES + unit_bytes:
+            raise DataDamaged(f"{self._path}: is shorter than what was written to it")
+        first = (ledger.rows["offset"] - PAGE_HEAD.size) // PAGE_BYTES + self._next_page
+        self._pages.extend(first.tolist())
+        self._lengths.extend(ledger.rows["length"].tolist())
+        if len(self._pages) > MOST_ENTRIES:
+            raise DestinationError(f"{self._path}: keys have eight digits, for {MOST_ENTRIES} records at most")
+        self._next_page += unit_bytes // PAGE_BYTES
 
     def append(self, unit: Path, ledger: Ledger) -> None:
-        """Adds the values in the file `unit` in one transaction; grows the map and begins again when it is full."""
-        import lmdb
-
-        while True:
-            with self._open() as environment:
-                try:
-                    with environment.begin(write=True) as transaction, open(unit, "rb") as file:
-                        self._put(transaction, file.fileno(), ledger)
-                    break
-                except lmdb.Error as problem:
-                    if not isinstance(problem, lmdb.MapFullError):
-                        # A full disk is an EIO to LMDB, because only a part of a write was done.
-                        raise OSError(f"LMDB cannot write: {problem}") from None
-                    # Doubling would leave the size of the map to chance no more than this does, and a fixed rule
-                    # gives the same bytes in the header every time.
-                    self._map_bytes = _whole_pages(self._map_bytes * 3 // 2 + unit.stat().st_size)
-        self.records += len(ledger)
-
-    def _put(self, transaction: Any, descriptor: int, ledger: Ledger) -> None:
-        size = os.fstat(descriptor).st_size
-        if not size:
-            return
-        with mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-            number = self.records
-            for offset, length in zip(ledger.rows["offset"].tolist(), ledger.rows["length"].tolist(), strict=True):
-                with view[offset : offset + length] as value:
-                    if not transaction.put(b"%08d" % number, value, append=True):
-                        raise DataDamaged(f"{self._path}: key {number:08d} is already there")
-                number += 1
+        """Copies the unit's pages to the end of the file, gives them their numbers, and waits for the disk."""
+        base = self._next_page
+        with open(unit, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            _copy(file.fileno(), self._descriptor, base * PAGE_BYTES, size)
+        for offset in ledger.rows["offset"].tolist():
+            page = base + (offset - PAGE_HEAD.size) // PAGE_BYTES
+            os.pwrite(self._descriptor, page.to_bytes(8, "little"), page * PAGE_BYTES)
+        os.fdatasync(self._descriptor)
+        self.adopt(ledger, size)
 
     def finish(self) -> FinishedStore:
-        """Fits the map to what is used, reads the tree back, counts, and sums the file."""
-        file = self._path / "data.mdb"
-        fit_map_size(file)
-        with self._open() as environment:
+        """Writes tree and head, has LMDB open the file and count, and sums it."""
+        import lmdb
+
+        write_tree(self._descriptor, self._pages, self._lengths, self._next_page)
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+        with lmdb.open(os.fspath(self._path.parent), readonly=True, lock=False, map_size=0, max_dbs=0) as environment:
             entries = int(environment.stat()["entries"])
-        offsets = np.fromiter(self._offsets(file), np.int64)
-        if not entries == len(offsets) == self.records:
-            raise DataDamaged(
-                f"{self._path}: holds {entries} entries, {len(offsets)} of them found, where {self.records} were put in"
-            )
-        (self._path / "lock.mdb").unlink(missing_ok=True)
-        crc, size = file_crc32c(file)
+        if entries != len(self._pages):
+            raise DataDamaged(f"{self._path}: holds {entries} entries where {len(self._pages)} were put in")
+        crc, size = file_crc32c(self._path)
+        offsets = np.frombuffer(self._pages, np.uint64).astype(np.int64) * PAGE_BYTES + PAGE_HEAD.size
         return FinishedStore(size, crc, offsets)
 
-    def _offsets(self, file: Path) -> Iterator[int]:
-        for position, value in enumerate(read_tree(file)):
-            if value.key != b"%08d" % position:
-                raise DataDamaged(f"{file}: key {value.key!r} where {position:08d} belongs")
-            yield value.offset
 
-
-def _whole_pages(size: int) -> int:
-    return (size + _PAGE_BYTES - 1) // _PAGE_BYTES * _PAGE_BYTES
+def _copy(source: int, target: int, offset: int, size: int) -> None:
+    """Copies the first `size` bytes of a file to a place in another, inside the kernel where it can."""
+    done = 0
+    try:
+        while done < size:
+            copied = os.copy_file_range(source, target, size - done, done, offset + done)
+            if not copied:
+                raise DataDamaged(f"a batch ended at {done} of {size} bytes")
+            done += copied
+        return
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+    while done < size:
+        content = memoryview(os.pread(source, _COPY_BYTES, done))
+        while content:
+            written = os.pwrite(target, content, offset + done)
+            content, done = content[written:], done + written
 
 
 class LMDBData(LedgerData):
@@ -158,7 +149,7 @@ class LMDBFormat(WritableFormat):
 
     name = "lmdb"
     unit_bytes = BATCH_BYTES
-    record_overhead_bytes = 2200  # half a page is left free behind each value, and the tree
+    record_overhead_bytes = PAGE_BYTES // 2 + 42  # what is left of a value's last page, on average, and its node
     gathers = True
 
     def recognises(self, path: Path) -> bool:
@@ -171,17 +162,17 @@ class LMDBFormat(WritableFormat):
 
     def writer(
         self, path: Path, *, class_names: Sequence[str], raw_height_width: tuple[int, int] | None
-    ) -> StagedValues:
-        """A writer of one batch's values."""
-        return StagedValues(path)
+    ) -> StagedPages:
+        """A writer of one batch's pages."""
+        return StagedPages(path)
 
     def shard_name(self, split: str, number: int, count: int) -> str:
         """`train.lmdb/data.mdb`: one environment a split."""
         return f"{split}.lmdb/data.mdb"
 
-    def store(self, path: Path, *, expected_bytes: int) -> LMDBStore:
+    def store(self, path: Path) -> LMDBStore:
         """The split's environment in the folder `path`."""
-        return LMDBStore(path, first_map_bytes=expected_bytes)
+        return LMDBStore(path)
 
     def companions(self, manifest: Manifest) -> Mapping[str, bytes]:
         """None: the class names stand in the manifest, since every key of the environment is a sample."""
