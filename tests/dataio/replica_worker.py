@@ -1,6 +1,6 @@
 """Run as a process of its own: reads a folder under a strategy and prints which records its replicas got.
 
-    python replica_worker.py {mirrored|workers|fit} FOLDER
+    python replica_worker.py {mirrored|workers} FOLDER
 
 Every class of the folder holds one picture, so that the label names the record.
 """
