@@ -26,10 +26,10 @@ TURN_RECORDS = 32
 class Sample:
     """Some records of a dataset, in memory."""
 
-    encoding: Literal["jpeg", "raw"]
+    encoding: Literal["jpeg", "raw", "packed"]
     """What `images` holds."""
     images: np.ndarray
-    """object[records] of encoded files, or uint8[records, height, width, 3]."""
+    """object[records] of encoded files or packed pixels, or uint8[records, height, width, 3]."""
     index: np.ndarray
     """int64[records]."""
     orientation: np.ndarray
@@ -88,6 +88,15 @@ def stored_smaller(sample: Sample, short_side: int, *, quality: int = 90) -> Sam
         heights.append(picture.height)
         widths.append(picture.width)
     return replace(sample, images=np.array(images, dtype=object), height=np.array(heights), width=np.array(widths))
+
+
+def decoded(sample: Sample) -> Sample:
+    """The sample as a cache of decoded pictures would hold it."""
+    images = []
+    for content in sample.images:
+        with Image.open(io.BytesIO(content)) as image:
+            images.append(image.convert("RGB").tobytes())
+    return replace(sample, encoding="packed", images=np.array(images, dtype=object))
 
 
 def stored_raw(sample: Sample, side: int) -> Sample:

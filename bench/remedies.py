@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dataio.bench.bare import Sample, bare_seconds, can_run_bare, stored_raw, stored_smaller, take_sample
+from dataio.bench.bare import Sample, bare_seconds, can_run_bare, decoded, stored_raw, stored_smaller, take_sample
 from dataio.bench.choosing import HEADROOM
 from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.predicting import CACHED_SECONDS, Predictor, calls_at_once
@@ -149,7 +149,7 @@ def _packed(situation: Situation) -> list[Remedy]:
 def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
     """Stores that change pixels: smaller JPEGs, raw pixels. Only where pictures are JPEGs."""
     data, recipe = situation.data, situation.recipe
-    if data.encoding != "jpeg" or not can_run_bare("jpeg"):
+    if data.encoding != "jpeg" or situation.plan.cache == "decoded" or not can_run_bare("jpeg"):
         return []
     sample = sample or take_sample(data, split=situation.split, records=TRIAL_RECORDS)
     fused = situation.plan.fused_decode_and_crop
@@ -157,7 +157,7 @@ def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
     records = data.split(situation.split).records
     side = max(SMALL_SIDE, *(math.ceil(side * SMALL_SIDE / 224 / 32) * 32 for side in recipe.height_width))
     small, raw = stored_smaller(sample, side), stored_raw(sample, side)
-    remedies = []
+    remedies = _decoded_cache(situation, sample, bare_now=now)
     for title, store, flags, format_name in (
         (f"Store JPEGs with {side} px on the short side", small, f"--encoding jpeg --short-side {side}", "tfrecord"),
         (f"Store raw pixels, {side} x {side}", raw, f"--encoding raw --size {side}x{side}", "hdf5"),
@@ -178,8 +178,39 @@ def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
     return remedies
 
 
+def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> list[Remedy]:
+    pictures = decoded(sample)
+    plan = situation.plan.replace(cache="decoded", fused_decode_and_crop=False)
+    footprint = predict_footprint(
+        situation.data,
+        situation.recipe,
+        plan,
+        split=situation.split,
+        cores=situation.cores,
+        picture_bytes=pictures.record_bytes,
+    )
+    if refusal(footprint, free_bytes=situation.free_bytes) is not None:
+        return []
+    after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
+    return [
+        Remedy(
+            title="Keep decoded pictures in memory after the first epoch.",
+            images_per_second=_rate_after(
+                situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True
+            ),
+            cost=f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free",
+            how='plan.replace(cache="decoded", fused_decode_and_crop=False)',
+        )
+    ]
+
+
 def _rate_after(
-    situation: Situation, *, picture_share: float, record_bytes: float, bare_now: float | None = None
+    situation: Situation,
+    *,
+    picture_share: float,
+    record_bytes: float,
+    bare_now: float | None = None,
+    cached: bool = False,
 ) -> float:
     """images/s once a picture's decoding takes `picture_share` of what it does, read from packed files.
 
@@ -189,7 +220,9 @@ def _rate_after(
     work = predictor.work_seconds(plan)
     upstream = predictor.upstream_seconds(plan)
     read_now = CACHED_SECONDS if plan.cache != "none" else predictor.read_seconds()
-    read_after = CACHED_SECONDS if plan.cache != "none" else PACKED_SECONDS + PACKED_SECONDS_PER_BYTE * record_bytes
+    read_after = (
+        CACHED_SECONDS if cached or plan.cache != "none" else PACKED_SECONDS + PACKED_SECONDS_PER_BYTE * record_bytes
+    )
     saved = (1 - picture_share) * min(bare_now, work - read_now) if bare_now is not None else 0.0
     after = max(work - read_now + read_after - saved, read_after)
     readers = situation.cores if plan.cycle_length == "auto" else plan.cycle_length

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dataio.bench.bare import bare_seconds, stored_raw, stored_smaller, take_sample
+from dataio.bench.bare import bare_seconds, decoded, stored_raw, stored_smaller, take_sample
 from dataio.bench.bounds import find_bounds
 from dataio.bench.storage import Storage
 from dataio.data import Data, Split
@@ -95,6 +95,15 @@ def test_smaller_jpegs_have_the_short_side_and_are_never_enlarged(pictures: Pict
     assert small.height.tolist() == [90] * 3 and small.width.tolist() == [120] * 3
     assert small.record_bytes < sample.record_bytes
     assert stored_smaller(sample, 5000).images.tolist() == sample.images.tolist()
+
+
+def test_decoded_pictures_need_no_decoding_either(pictures: Pictures) -> None:
+    sample = take_sample(pictures, split="train")
+    held = decoded(sample)
+    assert held.record_bytes == 300 * 400 * 3
+    assert bare_seconds(held, RECIPE, fused=False, seconds=0.05) < bare_seconds(
+        sample, RECIPE, fused=False, seconds=0.05
+    )
 
 
 def test_raw_squares_need_no_decoding_and_so_less_time(pictures: Pictures) -> None:

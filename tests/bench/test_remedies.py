@@ -49,7 +49,7 @@ def titled(remedies: tuple[Remedy, ...], word: str) -> Remedy | None:
 
 
 def test_a_cache_saves_what_reading_takes(situation: Situation) -> None:
-    cache = titled(find_remedies(situation), "in memory")
+    cache = titled(find_remedies(situation), "encoded records in memory")
     assert cache is not None
     assert cache.images_per_second == pytest.approx(1000 * 2.0 / 1.603, rel=0.01)
     assert "10 GB" in cache.cost or "10.0 GB" in cache.cost
@@ -57,6 +57,15 @@ def test_a_cache_saves_what_reading_takes(situation: Situation) -> None:
 
 def test_a_cache_that_does_not_fit_is_not_proposed(situation: Situation) -> None:
     assert titled(find_remedies(replace(situation, free_bytes=1000)), "in memory") is None
+
+
+def test_a_cache_of_decoded_pictures_promises_more_than_one_of_records(situation: Situation) -> None:
+    remedies = find_remedies(situation)
+    records, pixels = titled(remedies, "encoded records"), titled(remedies, "decoded pictures")
+    assert records is not None and pixels is not None
+    assert (pixels.images_per_second or 0) > (records.images_per_second or 0)
+    held = replace(situation, plan=Plan(kernel="opencv", cache="decoded"))
+    assert titled(find_remedies(held), "decoded pictures") is None
 
 
 def test_a_folder_is_converted_and_a_packed_dataset_is_not(situation: Situation) -> None:
