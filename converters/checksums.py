@@ -7,7 +7,8 @@ against accidents (disks, networks, cut copies), not against an adversary. The g
 from __future__ import annotations
 
 import os
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -35,25 +36,47 @@ def extend_crc32c(crc: int, content: bytes) -> int:
     return int(_extend(crc, content))
 
 
-def file_crc32c(path: str | bytes | Path) -> tuple[int, int]:
-    """(CRC-32C, bytes) of a whole file, read once in sequence with one small buffer.
+def file_crc32c(path: str | bytes | Path, *, threads: int = 1) -> tuple[int, int]:
+    """(CRC-32C, bytes) of a whole file, read once with one small buffer a thread.
+
+    Args:
+        path: the file.
+        threads: how many read parts of it at once. More than 1 pays where the file lies in the page cache; a disk
+            is read fastest in sequence.
 
     Raises:
         OSError: the file cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        # The C function takes read-only buffers and arrays; an array spares a copy and a new buffer every read.
-        buffer = np.empty(_READ_BYTES, np.uint8)
-        crc = total = 0
-        while count := os.readv(descriptor, [buffer.data]):
-            crc = _extend(crc, buffer if count == _READ_BYTES else buffer[:count])
-            total += count
-        return int(crc), total
+        if threads == 1:
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+            return _part_crc32c(descriptor, 0, None)
+        size = os.fstat(descriptor).st_size
+        bounds = [size * part // threads for part in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(
+                pool.map(lambda part: _part_crc32c(descriptor, bounds[part], bounds[part + 1]), range(threads))
+            )
+        return reduce(lambda before, part: (join_crc32c(before[0], *part), before[1] + part[1]), parts)
     finally:
         os.close(descriptor)
+
+
+def _part_crc32c(descriptor: int, start: int, end: int | None) -> tuple[int, int]:
+    """(CRC-32C, bytes) of a file from `start` to `end`, or to its end."""
+    # The C function takes read-only buffers and arrays; an array spares a copy and a new buffer every read.
+    buffer = np.empty(_READ_BYTES, np.uint8)
+    crc, position = 0, start
+    while end is None or position < end:
+        wanted = _READ_BYTES if end is None else min(_READ_BYTES, end - position)
+        count = os.preadv(descriptor, [buffer.data[:wanted]], position)
+        if not count:
+            break
+        crc = _extend(crc, buffer if count == _READ_BYTES else buffer[:count])
+        position += count
+    return int(crc), position - start
 
 
 def masked_crc32c(crc: int) -> int:

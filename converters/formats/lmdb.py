@@ -34,6 +34,7 @@ from dataio.converters.lmdb_pages import (
 from dataio.converters.manifest import Manifest
 from dataio.converters.stored import LedgerData
 from dataio.errors import DataDamaged, DestinationError
+from dataio.machine import usable_cores
 
 #: Source bytes of one batch: what a killed run does again at most, and what waits in the work folder to be joined.
 BATCH_BYTES = 32 << 20
@@ -111,7 +112,7 @@ class LMDBStore(Store):
             entries = int(environment.stat()["entries"])
         if entries != len(self._pages):
             raise DataDamaged(f"{self._path}: holds {entries} entries where {len(self._pages)} were put in")
-        crc, size = file_crc32c(self._path)
+        crc, size = file_crc32c(self._path, threads=usable_cores())
         offsets = np.frombuffer(self._pages, np.uint64).astype(np.int64) * PAGE_BYTES + PAGE_HEAD.size
         return FinishedStore(size, crc, offsets)
 
