@@ -170,7 +170,7 @@ class WorkerPool:
             self._forget(worker)
         self._workers.clear()
         for group in self._groups:
-            # The group is a session of its own, so this reaches its workers, and nobody else.
+            # The group is a process group of its own, so this reaches its workers, and nobody else.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group.pid, signal.SIGKILL)
             group.wait()
@@ -201,7 +201,7 @@ class WorkerPool:
             pass_fds=[descriptor for pair in theirs for descriptor in pair],
             # No worker needs linear algebra, and its threads do not survive a fork.
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-            start_new_session=True,
+            process_group=0,
         )
         self._groups.append(group)
         for descriptor in (descriptor for pair in theirs for descriptor in pair):

@@ -37,7 +37,7 @@ def images(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 @every_format
 def test_photographs_are_stored_byte_for_byte(to: str, photos: Path, tmp_path: Path) -> None:
-    convert(photos, tmp_path / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+    convert(photos, tmp_path / "out", ConversionOptions(to=to))
     expected = {
         str(path.relative_to(photos)): hashlib.sha256(path.read_bytes()).hexdigest() for path in photos.rglob("*.jpg")
     }
@@ -49,7 +49,7 @@ def test_photographs_are_stored_byte_for_byte(to: str, photos: Path, tmp_path: P
 @every_format
 def test_odd_files_meet_what_is_expected_of_them(to: str, shared_data: Path, tmp_path: Path) -> None:
     odd = shared_data / "odd"
-    convert(odd, tmp_path / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+    convert(odd, tmp_path / "out", ConversionOptions(to=to))
     lines = (tmp_path / "out" / "outcomes.jsonl").read_text().splitlines()
     told = {line["path"]: line for line in map(json.loads, lines)}
     stored = images(tmp_path / "out")
@@ -77,7 +77,7 @@ def test_odd_files_meet_what_is_expected_of_them(to: str, shared_data: Path, tmp
 @every_format
 def test_orientation_is_stored_with_the_untouched_bytes(to: str, shared_data: Path, tmp_path: Path) -> None:
     folder = shared_data / "odd"
-    convert(folder, tmp_path / "out", ConversionOptions(to=to))  # type: ignore[arg-type]
+    convert(folder, tmp_path / "out", ConversionOptions(to=to))
     stored = images(tmp_path / "out")
     for kind in ("Landscape", "Portrait"):
         for orientation in range(1, 9):
