@@ -19,14 +19,14 @@ from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.imaging import ImageOptions
 from dataio.converters.journal import UnitResult
-from dataio.converters.manifest import MANIFEST, Manifest
+from dataio.converters.manifest import MANIFEST, WORK_FOLDER, Manifest
 from dataio.converters.planning import Planned, plan_units
 from dataio.converters.publishing import is_prepared, prepare, publish
 from dataio.converters.registry import get_writable_format
 from dataio.converters.scan import Scan
 from dataio.converters.source import scan_source
 from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
-from dataio.converters.workfolder import WORK_FOLDER, WorkFolder, resume, usable_units
+from dataio.converters.workfolder import WorkFolder, resume, usable_units
 from dataio.converters.writing import Job, UnitFiles
 from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded, SourceError
 from dataio.machine import usable_cores

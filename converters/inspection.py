@@ -18,9 +18,8 @@ import numpy.typing as npt
 from dataio.converters.folder_sample import sample_folder
 from dataio.converters.format import stored_image
 from dataio.converters.ledger import Ledger
-from dataio.converters.manifest import Manifest, ShardEntry
+from dataio.converters.manifest import WORK_FOLDER, Manifest, ShardEntry
 from dataio.converters.registry import find_format, get_format
-from dataio.converters.workfolder import WORK_FOLDER
 from dataio.data import Split
 from dataio.errors import DataDamaged, DataNotFound
 from dataio.jpeg import JpegError, read_header
@@ -93,10 +92,6 @@ def inspect(path: Path) -> Inspection:
     """
     if not path.exists():
         raise DataNotFound(f"{path}: nothing is there")
-    if (path / WORK_FOLDER).exists() and not (path / "dataset.json").exists():
-        raise DataNotFound(
-            f"{path}: an unfinished conversion; repeat its command to finish it, or add --overwrite to start anew"
-        )
     format_ = find_format(path)
     if format_.name == "folder":
         return _inspect_folder(path)

@@ -17,6 +17,9 @@ from dataio.records import Record
 #: Name of the manifest in a dataset's folder.
 MANIFEST = "dataset.json"
 
+#: Name of the folder inside a dataset's where unfinished work lies.
+WORK_FOLDER = ".dataio-partial"
+
 #: Name of the list of files that were rejected, or transcoded because of their content.
 OUTCOMES = "outcomes.jsonl"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from dataio.converters.format import Format, WritableFormat
-from dataio.converters.manifest import MANIFEST, Manifest
+from dataio.converters.manifest import MANIFEST, WORK_FOLDER, Manifest
 from dataio.data import Data
 from dataio.errors import DataNotFound
 
@@ -72,6 +72,10 @@ def find_format(path: Path) -> Format:
     """
     if (path / MANIFEST).is_file():
         return get_format(Manifest.open(path).format)
+    if (path / WORK_FOLDER).is_dir():
+        raise DataNotFound(
+            f"{path}: an unfinished conversion; repeat its command to finish it, or add --overwrite to start anew"
+        )
     for name in FORMATS:
         if name not in WRITABLE and get_format(name).recognises(path):
             return get_format(name)

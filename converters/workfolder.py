@@ -17,13 +17,11 @@ from typing import Any, Self
 from dataio.converters.gathering import Gathering
 from dataio.converters.journal import Earlier, Journal, UnitResult, boot_id
 from dataio.converters.ledger import Ledger
+from dataio.converters.manifest import WORK_FOLDER
 from dataio.converters.worker import worklist_path
 from dataio.converters.worklist import Worklist, differences
 from dataio.converters.writing import UnitFiles
 from dataio.errors import DataDamaged, DestinationError, RecordError, SourceChanged
-
-#: Name of the work folder in the destination.
-WORK_FOLDER = ".dataio-partial"
 
 _JOURNAL, _LOCK = "journal.jsonl", "lock"
 

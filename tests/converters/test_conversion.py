@@ -21,11 +21,10 @@ import pytest
 from dataio.converters import conversion
 from dataio.converters.conversion import ConversionOptions, Converted, Progress, convert
 from dataio.converters.ledger import Ledger
-from dataio.converters.manifest import Manifest
+from dataio.converters.manifest import WORK_FOLDER, Manifest
 from dataio.converters.registry import WRITABLE, get_writable_format
 from dataio.converters.scan import Scan
 from dataio.converters.verification import verify
-from dataio.converters.workfolder import WORK_FOLDER
 from dataio.errors import (
     DataioError,
     DestinationError,
