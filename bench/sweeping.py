@@ -29,6 +29,9 @@ WARM_UP_SECONDS = 3.0
 #: Plans of a sweep measured in turn. More would hold their buffers, and caches, in memory at the same time.
 GROUP = 6
 
+#: Plans of a sweep that are measured again, in turn, before one is chosen.
+FINALISTS = 4
+
 #: Seconds that starting and warming up a plan takes, and how much longer than its round a round lasts, because it
 #: settles first. Source: own measurement; they only serve to say how long a sweep will take.
 START_SECONDS = 3.0
@@ -53,7 +56,8 @@ def sweep_seconds(datasets: Sequence[Data], sweep: Sweep, recipe: Recipe, *, spl
     for data in datasets:
         plans = _sweep_plans(data, recipe, sweep)
         epoch = data.split(split).records / (GUESSED_RATE * usable_cores())
-        total += per_plan * len(plans) + epoch * sum(plan.cache != "none" for plan in plans.values())
+        finalists = FINALISTS if len(plans) > GROUP else 0
+        total += per_plan * (len(plans) + finalists) + epoch * sum(plan.cache != "none" for plan in plans.values())
     return total
 
 
@@ -71,10 +75,17 @@ def run_sweep(setting: Setting, one: Measured, sweep: Sweep) -> None:
     one.baselines = set(baseline_plans(one.data, setting.recipe))
     possible = _possible(setting, one, plans)
     names = list(possible)
+    phase = f"sweep on {one.name}"
     for first in range(0, len(names), GROUP):
         group = {name: possible[name] for name in names[first : first + GROUP]}
-        _measure_group(setting, one, group, before=first, total=len(names))
+        merge(one, _measure_group(setting, one, group, phase=phase, before=first, total=len(names)))
     ordered = list(one.candidates)
+    if len(ordered) > GROUP:
+        # Groups met different minutes of the machine: those that may win meet the same ones again.
+        ordered = _finalists(setting, one)
+        group = {name: possible[name] for name in ordered}
+        again = _measure_group(setting, one, group, phase=f"finalists on {one.name}", before=0, total=len(group))
+        one.candidates.update(again)
     position = choose(
         [one.candidates[name] for name in ordered], demand_images_per_second=setting.demand, cores=setting.cores
     )
@@ -86,6 +97,17 @@ def run_sweep(setting: Setting, one: Measured, sweep: Sweep) -> None:
     one.predictor.calibrate(plan, one.costs)
     for candidate in one.candidates.values():
         one.predictor.learn(candidate.plan, candidate.samples.images_per_second.value)
+
+
+def _finalists(setting: Setting, one: Measured) -> list[str]:
+    """The plan that would be taken now, the fastest others, and the best baseline."""
+    ranked = sorted(one.candidates, key=lambda name: -one.candidates[name].samples.images_per_second.value)
+    position = choose(
+        [one.candidates[name] for name in ranked], demand_images_per_second=setting.demand, cores=setting.cores
+    )
+    baseline = next(name for name in ranked if name in one.baselines)
+    first = list(dict.fromkeys([ranked[position], baseline]))
+    return [*first, *(name for name in ranked if name not in first)][:FINALISTS]
 
 
 def _possible(setting: Setting, one: Measured, plans: Mapping[str, Plan]) -> dict[str, Plan]:
@@ -102,8 +124,10 @@ def _possible(setting: Setting, one: Measured, plans: Mapping[str, Plan]) -> dic
     return possible
 
 
-def _measure_group(setting: Setting, one: Measured, group: Mapping[str, Plan], *, before: int, total: int) -> None:
-    phase = f"sweep on {one.name}"
+def _measure_group(
+    setting: Setting, one: Measured, group: Mapping[str, Plan], *, phase: str, before: int, total: int
+) -> dict[str, Candidate]:
+    """Measures some plans in turn."""
 
     def on_progress(progress: Progress) -> None:
         setting.report(BenchProgress(phase, progress.name, before * (ROUNDS + 1) + progress.done, total * (ROUNDS + 1)))
@@ -119,4 +143,4 @@ def _measure_group(setting: Setting, one: Measured, group: Mapping[str, Plan], *
         clock=setting.clock,
         on_progress=on_progress,
     )
-    merge(one, {name: Candidate(plan, samples[name]) for name, plan in group.items()})
+    return {name: Candidate(plan, samples[name]) for name, plan in group.items()}

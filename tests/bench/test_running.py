@@ -26,6 +26,8 @@ def quick() -> pytest.MonkeyPatch:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweeping, "ROUNDS", 2)
         patch.setattr(sweeping, "ROUND_SECONDS", 0.05)
+        patch.setattr(sweeping, "GROUP", 3)
+        patch.setattr(sweeping, "FINALISTS", 3)
         patch.setattr(sweeping, "WARM_UP_SECONDS", 0.2)
         patch.setattr(running, "LOOP_SECONDS", (1.0, 1.0))
         yield patch
@@ -66,6 +68,14 @@ def test_one_run_is_chosen_and_every_run_has_its_raw_rounds(swept: tuple[Results
     assert sum(run.chosen for run in results.runs) == 1
     assert all(len(run.samples) == 2 for run in results.runs)
     assert {run.state for run in results.runs if run.plan.cache == "memory"} == {"cached"}
+
+
+def test_what_is_chosen_met_the_best_baseline_in_the_final(swept: tuple[Results, list[BenchProgress]]) -> None:
+    results, heard = swept
+    finalists = {progress.detail for progress in heard if progress.phase.startswith("finalists")}
+    assert len(finalists) == 3
+    assert results.chosen.name in finalists
+    assert finalists & {run.name for run in results.runs if run.baseline}
 
 
 def test_a_step_gives_two_verdicts_and_the_loops_behind_them(swept: tuple[Results, list[BenchProgress]]) -> None:
