@@ -73,6 +73,11 @@ def varint(number: int) -> bytes:
     """A non-negative integer as a protobuf varint: 7 bits a byte, lowest first."""
     if number < 0x80:
         return _ONE_BYTE[number]
+    # Lengths of pictures take two or three bytes, several times a record: worth not looping.
+    if number < 1 << 14:
+        return bytes((number & 0x7F | 0x80, number >> 7))
+    if number < 1 << 21:
+        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
     parts = bytearray()
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)

@@ -73,6 +73,14 @@ def test_small_numbers_are_one_byte() -> None:
     assert [varint(number) for number in (0, 127, 128, 300)] == [b"\x00", b"\x7f", b"\x80\x01", b"\xac\x02"]
 
 
+@given(st.integers(0, 2**63 - 1))
+def test_a_varint_holds_seven_bits_a_byte_and_marks_the_last(number: int) -> None:
+    content = varint(number)
+    assert sum((byte & 0x7F) << 7 * position for position, byte in enumerate(content)) == number
+    assert [byte >> 7 for byte in content] == [1] * (len(content) - 1) + [0]
+    assert len(content) == max(1, -(-number.bit_length() // 7))
+
+
 def test_the_sum_is_that_of_the_whole_example() -> None:
     from dataio.converters.checksums import crc32c
 
