@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataio.converters.candidates import CandidatesBuilder
@@ -24,6 +24,7 @@ def test_the_order_is_this_one_for_ever() -> None:
     assert stored_order(10, seed=0, split="val").tolist() != PINNED
 
 
+@settings(deadline=None)
 @given(st.integers(0, 500), st.integers(0, 2**62))
 def test_the_order_is_a_permutation(count: int, seed: int) -> None:
     assert sorted(stored_order(count, seed=seed, split="train").tolist()) == list(range(count))
@@ -36,6 +37,7 @@ def test_orders_of_two_seeds_have_nothing_in_common() -> None:
     assert abs(float(np.corrcoef(first, np.arange(100_000))[0, 1])) < 0.02
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 80))
 def test_cuts_cover_everything_once_and_none_is_empty(weights: list[int], parts: int) -> None:
     ranges = cut_evenly(np.array(weights, np.int64), parts)
@@ -45,6 +47,7 @@ def test_cuts_cover_everything_once_and_none_is_empty(weights: list[int], parts:
     assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=20, max_size=200), st.integers(1, 10))
 def test_parts_are_within_one_item_of_the_mean(weights: list[int], parts: int) -> None:
     sums = [sum(weights[first:end]) for first, end in cut_evenly(np.array(weights, np.int64), parts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataio.converters.formats.example import (
@@ -28,6 +28,7 @@ records = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(records)
 def test_tensorflow_reads_what_we_write_and_we_read_what_it_writes(record: StoredRecord) -> None:
     tf = pytest.importorskip("tensorflow")
@@ -42,6 +43,7 @@ def test_tensorflow_reads_what_we_write_and_we_read_what_it_writes(record: Store
     assert parse_record(theirs.SerializeToString()) == record
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_example_or_an_error_of_ours(content: bytes) -> None:
     try:
@@ -50,6 +52,7 @@ def test_any_bytes_are_an_example_or_an_error_of_ours(content: bytes) -> None:
         assert "not a tf.train.Example" in str(problem)
 
 
+@settings(deadline=None)
 @given(records, st.data())
 def test_a_record_cut_anywhere_is_an_error(record: StoredRecord, data: st.DataObject) -> None:
     content = example_prefix(record) + record.image
@@ -73,6 +76,7 @@ def test_small_numbers_are_one_byte() -> None:
     assert [varint(number) for number in (0, 127, 128, 300)] == [b"\x00", b"\x7f", b"\x80\x01", b"\xac\x02"]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_a_varint_holds_seven_bits_a_byte_and_marks_the_last(number: int) -> None:
     content = varint(number)
