@@ -23,8 +23,6 @@ class Got:
 
     batch: Any
     """What the pipeline yielded."""
-    images: int
-    """Pictures in it."""
     asked: float
     """Clock when it was asked for."""
     came: float
@@ -33,6 +31,12 @@ class Got:
     """Its number within its epoch, from 0."""
     epoch: int
     """Its epoch, from 0."""
+
+    @property
+    def images(self) -> int:
+        """Pictures in the batch; counted when asked, because a timed loop should not pay for it."""
+        first = tf.nest.flatten(self.batch)[0]
+        return int(first.shape[0]) if first.shape.rank else 1
 
 
 class LivePipeline:
@@ -121,10 +125,7 @@ class LivePipeline:
         return got
 
     def _got(self, batch: Any, asked: float) -> Got:
-        came = self._clock()
-        first = tf.nest.flatten(batch)[0]
-        images = int(first.shape[0]) if first.shape.rank else 1
-        return Got(batch, images, asked, came, self._position, self._epoch)
+        return Got(batch, asked, self._clock(), self._position, self._epoch)
 
     def _drop(self) -> None:
         self._iterator = None

@@ -27,7 +27,7 @@ State = Callable[[Iterator[Any]], int | None]
 #: What reading the buffer's state adds to a step, and the share of a step that it may add; shorter steps are read less
 #: often. Source: own measurement: reading adds 0.2 ms to a step when the thread has slept for 10 ms.
 STATE_SECONDS = 0.0002
-STATE_SHARE = 0.0075
+STATE_SHARE = 0.005
 
 #: Share of the budget that warming up may take; parts of that time whose rates are compared to see whether it rises.
 WARM_UP_SHARE = 0.25

@@ -50,6 +50,9 @@ class VirtualPipeline:
     def cardinality(self) -> tf.Tensor:
         return tf.constant(self._batches if self._told else -2, tf.int64)
 
+    def options(self) -> tf.data.Options:
+        return tf.data.Options()
+
     def __iter__(self) -> Iterator[Any]:
         self.iterators.append(VirtualIterator(self))
         return self.iterators[-1]
