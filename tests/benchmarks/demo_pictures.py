@@ -2,7 +2,7 @@
 
 usage: python -m tests.benchmarks.demo_pictures FOLDER
 
-Draws 200 pictures, takes 200 of FOLDER, and decodes all of them in turn, one thread. Bar: the mean time lies within
+Draws 800 pictures, takes 800 of FOLDER, and decodes all of them in turn, one thread. Bar: the mean time lies within
 15 % of the real ones'.
 """
 
@@ -18,7 +18,7 @@ import simplejpeg
 
 from dataio.cli.demo_pictures import draw_pictures
 
-PICTURES, ROUNDS = 200, 5
+PICTURES, ROUNDS = 800, 5
 
 
 def read(folder: Path) -> list[bytes]:

@@ -33,9 +33,9 @@ def test_a_file_has_the_bytes_and_pixels_of_a_photograph(pictures: Path) -> None
     for file in files:
         with Image.open(file) as picture:
             pixels.append(picture.width * picture.height)
-    # ImageNet's training files: 110 kB and 181,000 pixels in the mean.
-    assert 80_000 < np.mean(sizes) < 140_000
-    assert 150_000 < np.mean(pixels) < 230_000
+    # ImageNet's training files: 110 kB and 181,000 pixels in the mean; a rare large one must not decide.
+    assert 75_000 < np.median(sizes) < 130_000
+    assert 150_000 < np.median(pixels) < 230_000
 
 
 def test_the_amplitude_spectrum_falls_as_one_over_f(pictures: Path) -> None:
