@@ -20,6 +20,11 @@ from dataio.errors import SourceError
 #: choose a number of shards.
 _SAMPLE_FILES = 32
 
+#: Where pictures are made smaller, decoding takes the time and little is written: one shard would keep one core
+#: busy. So there are up to this many units, of at least so many files. Source: a core makes some 300 pictures a second
+#: smaller, so that a unit takes it about a second.
+_SHARED_UNITS, _SHARED_FILES = 16, 256
+
 #: Bytes of a record beside its picture: Example's framing and names, path, TFRecord frame, ledger row.
 RECORD_OVERHEAD_BYTES = 300
 
@@ -49,7 +54,7 @@ def plan_units(
     """The worklists and units of a conversion.
 
     Where files are stored as they are, units are cut by bytes; where they are made smaller, by count, because bytes are
-    not known beforehand.
+    not known beforehand, and into more of them.
 
     Args:
         scan: the source.
@@ -71,7 +76,10 @@ def plan_units(
         weights = _weights(scan, worklist, image)
         total = int(weights.sum())
         store_bytes += total + RECORD_OVERHEAD_BYTES * len(worklist)
-        for number, (first, end) in enumerate(cut_evenly(weights, shards or _count(total, unit_bytes))):
+        count = shards or _count(total, unit_bytes)
+        if shards is None and image.encoding != "source":
+            count = max(count, min(_SHARED_UNITS, len(worklist) // _SHARED_FILES))
+        for number, (first, end) in enumerate(cut_evenly(weights, count)):
             units.append(Unit(split, number, first, end))
     if not worklists:
         raise SourceError(f"{scan.root}: no candidates in any split")
