@@ -50,9 +50,8 @@ def main() -> None:
         seconds = best_seconds(contents)
         means[name] = float(np.mean(seconds))
         size = np.mean([len(content) for content in contents])
-        print(
-            f"{name}: {1000 * means[name]:.3f} ms a picture (median {1000 * np.median(seconds):.3f}), {size / 1e3:.0f} kB"
-        )
+        median = 1000 * np.median(seconds)
+        print(f"{name}: {1000 * means[name]:.3f} ms a picture (median {median:.3f}), {size / 1e3:.0f} kB")
     print(f"drawn / real: {means['drawn'] / means[sys.argv[1]]:.2f}")
 
 
