@@ -32,10 +32,18 @@ def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
     return plans
 
 
+def decoded_once(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
+    """The plan that keeps decoded pictures, with the kernel that is fastest once nothing is decoded: OpenCV where it may
+    be used. None for pixels that are stored raw."""
+    if data.encoding == "raw":
+        return []
+    ways = [plan for plan in kernel_plans(data, recipe, cores) if not plan.fused_decode_and_crop]
+    return [ways[-1].replace(cache="decoded")]
+
+
 def variants(plan: Plan, cores: int) -> list[Plan]:
     """Plans that make pictures as `plan` does and differ in one or two other choices, the most promising first."""
     changes: list[dict[str, object]] = [
-        {"cache": "decoded", "fused_decode_and_crop": False},
         {"cache": "memory"},
         {"cycle_length": 1},
         {"num_parallel_calls": 2 * cores, "threads": 2 * cores},

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dataio.bench.baselines import baseline_plans
-from dataio.bench.candidates import PREFETCH, kernel_plans, thrifty, variants
+from dataio.bench.candidates import PREFETCH, decoded_once, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose, complexity
 from dataio.bench.costs import Costs, measure_costs
 from dataio.bench.footprint import predict_footprint, refusal
@@ -271,7 +271,7 @@ def _second_rung(state: _State) -> None:
     best = _by_rate(state)
     ways = list(dict.fromkeys((state.candidates[name].plan.kernel, _fused(state, name)) for name in best))[:2]
     leaders = [next(name for name in best if _way(state, name) == way) for way in ways]
-    wanted: list[Plan] = []
+    wanted = decoded_once(state.data, state.recipe, state.cores)
     for leader in leaders:
         base = state.candidates[leader].plan.replace(num_parallel_calls=state.cores + 1, prefetch=PREFETCH)
         if state.demand is not None:
