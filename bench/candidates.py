@@ -33,8 +33,8 @@ def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
 
 
 def decoded_once(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
-    """The plan that keeps decoded pictures, with the kernel that is fastest once nothing is decoded: OpenCV where it may
-    be used. None for pixels that are stored raw."""
+    """The plan that keeps decoded pictures, with the kernel that is fastest once nothing is decoded: OpenCV where it
+    may be used. None for pixels that are stored raw."""
     if data.encoding == "raw":
         return []
     ways = [plan for plan in kernel_plans(data, recipe, cores) if not plan.fused_decode_and_crop]
