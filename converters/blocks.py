@@ -69,9 +69,7 @@ def read_blocks(
 
         def shuffled(epoch: tf.Tensor) -> tf.data.Dataset:
             seed = tf.stack([tf.constant(order.seed, tf.int64), epoch])
-            return stored.map(
-                lambda block: tf.random.experimental.index_shuffle(block, seed=seed, max_index=count - 1)
-            )
+            return stored.map(lambda block: tf.random.experimental.index_shuffle(block, seed=seed, max_index=count - 1))
 
         positions = order.epoch.flat_map(shuffled)
     calls: Any = read.cycle_length or tf.data.AUTOTUNE

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 DCT_METHOD = "INTEGER_ACCURATE"
 
 
-def make_decoder(
-    encoding: str, recipe: Recipe, plan: Plan
-) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+def make_decoder(encoding: str, recipe: Recipe, plan: Plan) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
     """A function from a record with `box` and `flip` to `image` uint8[height, width, 3] and its `label`.
 
     The box is cut in stored coordinates, turned upright, resized bilinearly (half-pixel centres, no antialiasing,

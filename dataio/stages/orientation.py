@@ -20,17 +20,13 @@ ROWS_REVERSED = np.array([False, False, False, True, True, False, True, True, Fa
 COLUMNS_REVERSED = np.array([False, False, True, True, False, False, False, True, True])
 
 
-def upright_size(
-    orientation: np.ndarray, height: np.ndarray, width: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def upright_size(orientation: np.ndarray, height: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(height, width) of the upright pictures, int64[batch] each, from the stored ones."""
     turned = TRANSPOSED[orientation]
     return np.where(turned, width, height), np.where(turned, height, width)
 
 
-def stored_boxes(
-    boxes: np.ndarray, orientation: np.ndarray, height: np.ndarray, width: np.ndarray
-) -> np.ndarray:
+def stored_boxes(boxes: np.ndarray, orientation: np.ndarray, height: np.ndarray, width: np.ndarray) -> np.ndarray:
     """int64[batch, 4]: the boxes (top, left, height, width) of the upright pictures in stored coordinates.
 
     Args:
@@ -54,9 +50,7 @@ def turn_upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
     return pixels.transpose(1, 0, 2) if TRANSPOSED[orientation] else pixels
 
 
-def upright_size_in_graph(
-    orientation: tf.Tensor, height: tf.Tensor, width: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
+def upright_size_in_graph(orientation: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """`upright_size` as TensorFlow ops, on scalars or batches."""
     import tensorflow as tf
 
@@ -64,9 +58,7 @@ def upright_size_in_graph(
     return tf.where(turned, width, height), tf.where(turned, height, width)
 
 
-def stored_boxes_in_graph(
-    boxes: tf.Tensor, orientation: tf.Tensor, height: tf.Tensor, width: tf.Tensor
-) -> tf.Tensor:
+def stored_boxes_in_graph(boxes: tf.Tensor, orientation: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """`stored_boxes` as TensorFlow ops: int64[..., 4]."""
     import tensorflow as tf
 
