@@ -73,6 +73,13 @@ def bench(
     step: Annotated[
         str | None, typer.Option(help="Judge your own step, MODULE:FUNCTION; it takes a batch.", show_default=False)
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Diagnose a tf.data pipeline of your own instead: MODULE:FUNCTION, which returns it.",
+            show_default=False,
+        ),
+    ] = None,
     sweep: Annotated[
         list[str] | None,
         typer.Option(help="Measure a whole grid: FIELD=VALUE,VALUE of the plan; repeatable.", show_default=False),
@@ -108,28 +115,38 @@ def bench(
     if accelerator == "list":
         _list_accelerators()
         return
-    if not data:
+    if not data and dataset is None:
         raise typer.BadParameter("name at least one dataset", param_hint="DATA")
     has_step = check_step_options(
         step_ms=step_ms, accelerator=accelerator, model=model, function=step, mixed_precision=mixed_precision
     )
+    make = partial(
+        make_step,
+        step_ms=step_ms,
+        accelerator=accelerator,
+        model=model,
+        function=step,
+        mixed_precision=mixed_precision,
+    )
     limit = _share(max_stall) if max_stall is not None else None
     if limit is not None and not has_step:
         raise typer.BadParameter("needs a step: --step-ms, --accelerator, --model or --step", param_hint="--max-stall")
+    if dataset is not None:
+        if data or sweep or trying is not None or baseline is not None or recipe is not None:
+            raise typer.BadParameter(
+                "goes with a step, --batch-size, --budget, --out, --max-stall and --json only", param_hint="--dataset"
+            )
+        from dataio.cli.diagnosis import bench_dataset
+
+        bench_dataset(dataset, make_step=make, batch_size=batch_size, budget=budget, out=out, limit=limit, json=json)
+        return
     asked = make_recipe(recipe, batch_size=batch_size, image_size=image_size, crop=crop, flip=flip)
     before = load_baseline(baseline) if baseline is not None else None
     results, datasets = run(
-        data,
+        data or [],
         asked,
         split=split,
-        make=partial(
-            make_step,
-            step_ms=step_ms,
-            accelerator=accelerator,
-            model=model,
-            function=step,
-            mixed_precision=mixed_precision,
-        ),
+        make=make,
         sweep=sweep or [],
         trying=trying,
         budget=budget,

@@ -59,7 +59,7 @@ def _open_missing_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115: open until the process ends
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (open until the process ends)
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+import typer
+from typer.testing import CliRunner
 
 from dataio.bench.step import SimulatedAccelerator
+from dataio.cli.bench import register
 from dataio.cli.diagnosis import bench_dataset, recipe_of
 from dataio.errors import LimitExceeded, StepError
 from dataio.recipe import Recipe
 
 SOURCE = """
 import tensorflow as tf
+import typer
+from typer.testing import CliRunner
 
 def make():
     pictures = tf.data.Dataset.range(10_000).map(lambda x: (tf.zeros([6, 8, 3]) + tf.cast(x, tf.float32), x))
@@ -79,3 +84,18 @@ def test_shapes_that_do_not_tell_leave_the_recipe_as_it_is() -> None:
 def test_a_dataset_that_is_not_there_is_an_error(spec: str) -> None:
     with pytest.raises(StepError, match="has no 'other'"):
         bench_dataset("their_inputs:other", make_step=no_step)
+
+
+def test_bench_takes_the_pipeline_as_an_option(spec: str) -> None:
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, ["--dataset", spec, "--step-ms", "1", "--budget", "2", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["batch_size"] == 4
+
+
+@pytest.mark.parametrize("other", [["folder"], ["--sweep", "prefetch=2"], ["--try", "lmdb"]])
+def test_bench_refuses_what_a_pipeline_of_ones_own_cannot_have(spec: str, other: list[str]) -> None:
+    app = typer.Typer()
+    register(app)
+    assert CliRunner().invoke(app, ["--dataset", spec, *other]).exit_code == 2
