@@ -35,7 +35,8 @@ TRIAL_SECONDS = 0.3
 PACKED_SECONDS = 17e-6
 PACKED_SECONDS_PER_BYTE = 0.3e-9
 #: Seconds a byte that one thread spends on copying records into batches while the calls are at work, which slows
-#: copying down. It limits large records. Source: own measurement: 5,400 to 5,700 images/s of 197 kB on 2 cores, uncached.
+#: copying down. It limits large records.
+#: Source: own measurement: 5,400 to 5,700 images/s of 197 kB on 2 cores, uncached.
 COLLECT_SECONDS_PER_BYTE = 0.7e-9
 #: A remedy that promises less than this gain is not worth its trouble, nor above the noise of a measurement.
 WORTHWHILE = 1.05
