@@ -7,6 +7,7 @@ fraction of a second allows. What was only sampled says so. `verification.verify
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ from dataio.jpeg import JpegError, read_header
 
 #: Records of each ledger whose sizes are looked at, and pictures in all whose headers are read.
 _MOST_ROWS, _MOST_HEADERS = 100_000, 100
+
+#: Largest ledger whose bytes are compared with their checksum: that of about half a million records. Source: 0.1 s a
+#: ledger from a disk of 500 MB/s.
+_MOST_LEDGER_BYTES = 48 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +125,14 @@ def _inspect_converted(path: Path, manifest: Manifest) -> Inspection:
             problems.append(f"split {name}: {empty} of {len(split.classes)} classes have no pictures")
     for entry in manifest.all_files():
         try:
-            size = (path / entry.name).stat().st_size
+            status = (path / entry.name).stat()
         except OSError as problem:
             problems.append(f"{entry.name}: {problem.strerror}")
             continue
-        if size != entry.bytes:
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            problems.append(f"{entry.name}: is not a file")
+        elif size != entry.bytes:
             problems.append(f"{entry.name}: {size} bytes where {entry.bytes} were written")
     pictures, sampled = _pictures_of(path, shards, problems)
     return Inspection(
@@ -147,7 +155,8 @@ def _pictures_of(path: Path, shards: Sequence[ShardEntry], problems: list[str]) 
     chosen = [shards[position] for position in np.unique(np.linspace(0, len(shards) - 1, 8).astype(int)).tolist()]
     for shard in chosen:
         try:
-            ledger = Ledger.load(path / shard.ledger.name)
+            is_small = shard.ledger.bytes <= _MOST_LEDGER_BYTES
+            ledger = Ledger.load(path / shard.ledger.name, shard.ledger if is_small else None)
             rows = ledger.rows[:_MOST_ROWS]
             heights.append(np.array(rows["height"], np.int64))
             widths.append(np.array(rows["width"], np.int64))
@@ -158,8 +167,10 @@ def _pictures_of(path: Path, shards: Sequence[ShardEntry], problems: list[str]) 
                 headers += 1
                 progressive += kind == "progressive"
                 gray += kind == "gray"
-        except (OSError, DataDamaged) as problem:
+        except DataDamaged as problem:
             problems.append(str(problem))
+        except OSError:
+            continue  # said above, where the sizes of all files are compared
     if not looked_at:
         return None, None
     pictures = Pictures(
@@ -179,7 +190,7 @@ def _pictures_of(path: Path, shards: Sequence[ShardEntry], problems: list[str]) 
 
 def _headers(path: Path, ledger: Ledger, count: int) -> list[str]:
     kinds = []
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # not to hang on a pipe
     try:
         for position in range(count):
             try:

@@ -9,7 +9,9 @@ Form: the magic, uint64 records, uint64 bytes of paths, then a row a record (`RO
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dataio.converters.checksums import crc32c, extend_crc32c
+from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c
+from dataio.converters.manifest import FileEntry
 from dataio.errors import DataDamaged
 
 if TYPE_CHECKING:
@@ -66,13 +69,28 @@ class Ledger:
         return self._paths[int(ends[position - 1]) if position else 0 : int(ends[position])].tobytes()
 
     @classmethod
-    def load(cls, path: Path) -> Ledger:
+    def load(cls, path: Path, entry: FileEntry | None = None) -> Ledger:
         """The ledger in a file, mapped.
 
+        Args:
+            path: the file.
+            entry: what the manifest says of it; given, all its bytes are read once and compared. Labels and indices
+                are read from the ledger, so nothing else would notice a wrong one.
+
         Raises:
-            DataDamaged: the file is no ledger, or cut, or its rows point outside it.
+            DataDamaged: the file is no ledger, or cut, or its rows point outside it, or not what `entry` says.
         """
-        size = path.stat().st_size
+        if entry is not None:
+            crc, length = file_crc32c(path)
+            if (length, f"{crc:08x}") != (entry.bytes, entry.crc32c):
+                raise DataDamaged(
+                    f"{path}: the ledger is damaged: {length} bytes that sum to {crc:08x} where {entry.bytes} that sum "
+                    f"to {entry.crc32c} were written; run `dataio repair`"
+                )
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "is not a file", str(path))
+        size = found.st_size
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
         records, path_bytes = (int.from_bytes(head[start : start + 8], "little") for start in (8, 16))

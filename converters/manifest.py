@@ -137,12 +137,16 @@ class Manifest(Record):
             DataDamaged: it cannot be read, or its bytes are not what was written.
         """
         path = folder / MANIFEST
+        if path.exists() and not path.is_file():
+            raise DataDamaged(f"{path}: is not a file; restore it from a copy, or convert again")
         try:
             text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise DataNotFound(
                 f"{folder}: no {MANIFEST} in it: not a dataset that dataio converted, or not a finished one"
             ) from None
+        except OSError as problem:
+            raise DataDamaged(f"{path}: cannot be read: {problem.strerror}") from None
         try:
             manifest = cls.from_json(text, origin=str(path))
         except RecordError as problem:

@@ -70,7 +70,7 @@ def find_format(path: Path) -> Format:
         DataNotFound: no format knows it.
         DataDamaged: a manifest is there and broken.
     """
-    if (path / MANIFEST).is_file():
+    if (path / MANIFEST).exists():
         return get_format(Manifest.open(path).format)
     if (path / WORK_FOLDER).is_dir():
         raise DataNotFound(

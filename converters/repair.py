@@ -25,7 +25,7 @@ from dataio.converters.workers import WorkerPool
 from dataio.converters.workfolder import WorkFolder, resume, usable_units
 from dataio.converters.worklist import Unit
 from dataio.converters.writing import Job, UnitFiles
-from dataio.errors import DataDamaged, SourceChanged
+from dataio.errors import DataDamaged, DestinationError, SourceChanged
 from dataio.machine import usable_cores
 
 
@@ -99,10 +99,7 @@ def repair(
         for name, (content, entry) in made.items():
             _check(work.path, content, entry, name)
         for name, (content, _) in made.items():
-            target = path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (work.path / content).replace(target)
-            sync_path(target.parent)
+            _put(work.path / content, path / name)
         work.remove()
     return Repaired(damages, tuple(made), time.monotonic() - began)
 
@@ -172,6 +169,20 @@ def _split_of(manifest: Manifest, name: str) -> str:
     return next(
         split for split, entry in manifest.splits.items() if any(shard.file.name == name for shard in entry.shards)
     )
+
+
+def _put(content: Path, target: Path) -> None:
+    """Moves a file to its final name, in the place of whatever is broken there."""
+    try:
+        if target.is_dir() and not target.is_symlink():
+            target.rmdir()  # only an empty folder may be taken for damage
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content.replace(target)
+        sync_path(target.parent)
+    except OSError as problem:
+        raise DestinationError(
+            f"{target}: cannot be written anew: {problem.strerror}; move away what is there and repeat the repair"
+        ) from None
 
 
 def _check(work: Path, content: str, entry: FileEntry, name: str) -> None:

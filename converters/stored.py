@@ -60,14 +60,14 @@ class StoredData(Data):
             )
 
     def ledger(self, entry: ShardEntry) -> Ledger:
-        """The ledger of a shard, mapped.
+        """The ledger of a shard, mapped, once its bytes were found to be those that were written.
 
         Raises:
-            DataDamaged: it is missing or broken, or does not fit the shard.
+            DataDamaged: it is missing or damaged, or does not fit the shard.
         """
         path = self.path / entry.ledger.name
         try:
-            ledger = Ledger.load(path)
+            ledger = Ledger.load(path, entry.ledger)
         except OSError as problem:
             raise DataDamaged(f"{path}: the ledger cannot be read: {problem.strerror}; run `dataio repair`") from None
         rows = ledger.rows
@@ -107,11 +107,18 @@ class LedgerData(StoredData):
     def records(
         self, split: str, *, read: Read | None = None, order: Order | None = None, shard: Shard | None = None
     ) -> tf.data.Dataset:
-        """As `Data.records`; the bytes of every record are compared with their checksum when read."""
+        """As `Data.records`; the bytes of every record are compared with their checksum when read.
+
+        Raises:
+            DataNotFound: no such split.
+            DataDamaged: a ledger of it is damaged.
+        """
         count = self.split(split).records
         shards = self.manifest.splits[split].shards
         starts = np.cumsum([0, *(entry.records for entry in shards)])
         raw = self.raw_height_width
+        for entry in shards:
+            self._kept_ledger(entry)  # here, where a damaged one is an error of ours and not one of TensorFlow's
 
         def read_block(positions: npt.NDArray[np.int64]) -> Sequence[npt.NDArray[Any]]:
             which = np.searchsorted(starts, positions, side="right") - 1

@@ -107,7 +107,7 @@ def _check_shard(folder: Path, format_: WritableFormat, shard: ShardEntry) -> It
     if not found:
         return
     path = folder / shard.file.name
-    if ledger_damages or not path.exists():
+    if ledger_damages or not path.is_file():
         yield from found
         return
     # The sum says that something differs, the records say what; a cut or lengthened file is said as well.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -11,12 +12,13 @@ import numpy as np
 import pytest
 
 from dataio.converters.conversion import ConversionOptions, convert
+from dataio.converters.inspection import inspect
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import Manifest
-from dataio.converters.registry import WRITABLE
+from dataio.converters.registry import WRITABLE, open_data
 from dataio.converters.repair import repair
 from dataio.converters.verification import describe, verify
-from dataio.errors import DataDamaged, DataNotFound, SourceChanged
+from dataio.errors import DataDamaged, DataNotFound, DestinationError, SourceChanged
 
 every_format = pytest.mark.parametrize("to", WRITABLE)
 
@@ -209,3 +211,38 @@ def test_a_manifest_that_points_outside_its_folder_is_refused(made: Path, tmp_pa
     (tmp_path / "dataset" / "dataset.json").write_text(manifest.replace(files=(outside,)).sealed().to_json())
     with pytest.raises(DataDamaged, match="names a file outside the dataset"):
         verify(tmp_path / "dataset")
+
+
+@every_format
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_whatever_takes_a_files_place_is_damage_and_is_replaced(dataset: Path, made: Path, kind: str) -> None:
+    whole = everything(dataset)
+    names = [entry.name for entry in Manifest.open(dataset).all_files()]
+    for name in names:
+        (dataset / name).unlink()
+        (dataset / name).mkdir() if kind == "folder" else os.mkfifo(dataset / name)
+    assert {(damage.file, damage.what) for damage in verify(dataset).damages} == {
+        (name, "is not a file") for name in names
+    }
+    assert set(repair(dataset, made / "source").files) == set(names)
+    assert everything(dataset) == whole
+
+
+@every_format
+def test_a_folder_with_something_in_it_is_not_removed_by_repair(dataset: Path, made: Path) -> None:
+    shard = Manifest.open(dataset).splits["val"].shards[0].file.name
+    (dataset / shard).unlink()
+    (dataset / shard).mkdir()
+    (dataset / shard / "notes.txt").write_text("mine")
+    with pytest.raises(DestinationError, match="move away what is there"):
+        repair(dataset, made / "source")
+    assert (dataset / shard / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_a_manifest_that_is_no_file_is_damage(tmp_path: Path, kind: str) -> None:
+    manifest = tmp_path / "dataset.json"
+    manifest.mkdir() if kind == "folder" else os.mkfifo(manifest)
+    for look in (verify, open_data, inspect):
+        with pytest.raises(DataDamaged, match=r"dataset\.json: is not a file"):
+            look(tmp_path)

@@ -20,6 +20,7 @@ import pytest
 from PIL import Image
 
 from dataio.converters.conversion import ConversionOptions, convert
+from dataio.converters.inspection import inspect
 from dataio.converters.manifest import Manifest
 from dataio.converters.picture import ImageOptions
 from dataio.converters.registry import WRITABLE, open_data
@@ -305,3 +306,23 @@ def test_hostile_bytes_end_in_an_error_of_ours_and_never_in_a_crash(to: str, mad
     )
     assert done.returncode == 0, done.stderr
     assert "error" in done.stdout
+
+
+@every_format
+def test_a_flipped_bit_anywhere_in_a_ledger_is_an_error_and_never_a_wrong_label(
+    to: str, made: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(made / f"{to}-source", tmp_path / "broken")
+    entry = Manifest.open(tmp_path / "broken").splits["train"].shards[0].ledger
+    path = tmp_path / "broken" / entry.name
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 29):
+        content = bytearray(whole)
+        content[position] ^= 1
+        path.write_bytes(content)
+        data = open_data(tmp_path / "broken")
+        if not data.random_access:
+            continue  # read from the shards alone
+        with pytest.raises(DataDamaged, match=r"\.ledger: .*run `dataio repair`"):
+            data.records("train")
+    assert any("ledger is damaged" in problem for problem in inspect(tmp_path / "broken").problems)
