@@ -23,6 +23,9 @@ _POLYNOMIAL = 0x82F63B78
 #: Bytes read at once where a whole file is summed: large enough to hide the call, small enough to stay in cache.
 _READ_BYTES = 1 << 20
 
+#: Bytes that one of several threads takes of a file: large enough to hide joining the sums (50 us).
+_STRIPE_BYTES = 16 << 20
+
 Bytes = bytes | bytearray | memoryview
 
 
@@ -41,8 +44,8 @@ def file_crc32c(path: str | bytes | Path, *, threads: int = 1) -> tuple[int, int
 
     Args:
         path: the file.
-        threads: how many read parts of it at once. More than 1 pays where the file lies in the page cache; a disk
-            is read fastest in sequence.
+        threads: how many read and sum at once. More than 1 pays where bytes come faster than one core sums them
+            (about 9 GB/s): from the page cache, from fast arrays.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,12 +57,11 @@ def file_crc32c(path: str | bytes | Path, *, threads: int = 1) -> tuple[int, int
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
             return _part_crc32c(descriptor, 0, None)
         size = os.fstat(descriptor).st_size
-        bounds = [size * part // threads for part in range(threads + 1)]
+        # Stripes, so that all threads together still go through the file from front to back.
+        starts = range(0, size, _STRIPE_BYTES)
         with ThreadPoolExecutor(threads) as pool:
-            parts = list(
-                pool.map(lambda part: _part_crc32c(descriptor, bounds[part], bounds[part + 1]), range(threads))
-            )
-        return reduce(lambda before, part: (join_crc32c(before[0], *part), before[1] + part[1]), parts)
+            parts = pool.map(lambda start: _part_crc32c(descriptor, start, min(start + _STRIPE_BYTES, size)), starts)
+            return reduce(lambda before, part: (join_crc32c(before[0], *part), before[1] + part[1]), parts, (0, 0))
     finally:
         os.close(descriptor)
 

@@ -24,6 +24,7 @@ from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import FileEntry, Manifest, ShardEntry, SplitEntry
 from dataio.converters.names import printable
 from dataio.converters.registry import get_writable_format
+from dataio.machine import usable_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def verify(path: Path, *, source: Path | None = None, report: Report = lambda do
 def file_damages(folder: Path, entry: FileEntry) -> list[Damage]:
     """How a file differs from its entry, in one line; nothing when it does not."""
     try:
-        crc, size = file_crc32c(folder / entry.name)
+        crc, size = file_crc32c(folder / entry.name, threads=min(2, usable_cores()))
     except OSError as problem:
         return [
             Damage(entry.name, None, "is missing" if isinstance(problem, FileNotFoundError) else str(problem.strerror))
