@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,15 +18,21 @@ from pathlib import Path
 from dataio.converters.imaging import Rejected, decide, ordinary_header
 from dataio.converters.kinds import has_picture_suffix
 from dataio.converters.names import as_text
+from dataio.converters.picture import MAX_FILE_BYTES
 from dataio.converters.scan import ONLY_SPLIT, SPLIT_NAMES, scan_folder
+from dataio.converters.writing import read_file
 from dataio.data import Split
-from dataio.jpeg import JpegError, read_header
+from dataio.jpeg import JpegError, JpegHeader, read_header
 
 #: Seconds for listing folders and for reading headers: together well below the half second that an answer may take.
 _LIST_SECONDS, _READ_SECONDS = 0.15, 0.08
 
 #: Most files whose headers are read, and bytes of each that are read first.
 _MOST_FILES, _HEAD_BYTES = 200, 16 << 10
+
+#: Larger files whose beginning does not tell what they are, are not looked at: reading one alone could take longer than
+#: the answer may.
+_MOST_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -105,30 +112,49 @@ def _look(files: list[tuple[bytes, int]], sample: FolderSample, clock: Callable[
     for path, size in files:
         if clock() > until:
             return
-        sample.looked_at += 1
         try:
-            with open(path, "rb", buffering=0) as file:
-                head = file.read(_HEAD_BYTES)
-                tail = head[-2:] if len(head) == size else os.pread(file.fileno(), 2, max(0, size - 2))
-                header = ordinary_header(head, tail, size)
-                if header is None:
-                    content = head + file.read()
-                    decided = decide(content)
-                    if isinstance(decided, Rejected):
-                        sample.rejected[decided.reason] += 1
-                        continue
-                    if decided.transcoded:
-                        sample.transcoded[decided.transcoded] += 1
-                        continue
-                    header = read_header(content)
+            # Not to hang on a pipe that took the file's place.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                header = _header(descriptor, sample)
+            finally:
+                os.close(descriptor)
         except (OSError, JpegError):
             sample.rejected["unreadable"] += 1
+            sample.looked_at += 1
+            continue
+        if header is None:
             continue
         sample.heights.append(header.height)
         sample.widths.append(header.width)
         sample.sizes.append(size)
         sample.progressive += header.progressive
         sample.gray += header.components == 1
+
+
+def _header(descriptor: int, sample: FolderSample) -> JpegHeader | None:
+    """The header of a file that would be stored as it is; None for others, which are counted."""
+    status = os.fstat(descriptor)
+    size = status.st_size
+    if stat.S_ISREG(status.st_mode):
+        head = os.pread(descriptor, _HEAD_BYTES, 0)
+        tail = head[-2:] if len(head) == size else os.pread(descriptor, 2, max(0, size - 2))
+        header = ordinary_header(head, tail, size)
+        if header is not None:
+            sample.looked_at += 1
+            return header
+        if _MOST_BYTES < size <= MAX_FILE_BYTES:
+            return None
+    sample.looked_at += 1
+    content = read_file(descriptor, status)
+    decided = content if isinstance(content, Rejected) else decide(content)
+    if isinstance(decided, Rejected):
+        sample.rejected[decided.reason] += 1
+        return None
+    if decided.transcoded:
+        sample.transcoded[decided.transcoded] += 1
+        return None
+    return read_header(decided.image)
 
 
 def _folders(path: bytes) -> list[bytes]:
@@ -152,7 +178,16 @@ def _pictures(path: bytes) -> Iterator[tuple[bytes, int]]:
                         continue
                     if entry.is_dir():
                         stack.append(entry.path)
-                    elif has_picture_suffix(entry.name):
-                        yield entry.path, entry.stat().st_size
+                    elif has_picture_suffix(entry.name) and (size := _candidate_bytes(entry)) is not None:
+                        yield entry.path, size
         except OSError:
             continue  # gone, or not ours to read; conversion would name it
+
+
+def _candidate_bytes(entry: os.DirEntry[bytes]) -> int | None:
+    """Size of a file, 0 for a link to nowhere, None for pipes, sockets and devices: they are no candidates."""
+    try:
+        found = entry.stat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else None

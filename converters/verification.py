@@ -24,6 +24,7 @@ from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import FileEntry, Manifest, ShardEntry, SplitEntry
 from dataio.converters.names import printable
 from dataio.converters.registry import get_writable_format
+from dataio.converters.writing import read_file
 from dataio.machine import usable_cores
 
 
@@ -155,11 +156,14 @@ def _source_difference(
     format_: WritableFormat, file: bytes, row: np.void, path: bytes, options: ImageOptions
 ) -> str | None:
     try:
-        with open(file, "rb", buffering=0) as opened:
-            content = opened.read()
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            content = read_file(descriptor, os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
     except OSError as problem:
         return f"its source file cannot be read: {problem.strerror}"
-    picture = decide(content, options)
+    picture = content if isinstance(content, Rejected) else decide(content, options)
     if isinstance(picture, Rejected):
         return f"its source file is rejected now: {picture.reason}"
     record = StoredRecord(

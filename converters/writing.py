@@ -19,6 +19,7 @@ from dataio.converters.imaging import ImageOptions, Picture, Rejected, decide
 from dataio.converters.journal import UnitResult
 from dataio.converters.ledger import LedgerBuilder
 from dataio.converters.names import as_text, printable
+from dataio.converters.picture import MAX_FILE_BYTES
 from dataio.converters.registry import get_writable_format
 from dataio.converters.worklist import Unit, Worklist
 from dataio.errors import SourceChanged, SourceError
@@ -230,12 +231,8 @@ def read_source(root: int, candidate: Candidate) -> bytes | Rejected:
             raise SourceChanged(
                 _changed(candidate, f"had {candidate.bytes} bytes and has {found.st_size}, or was written to")
             )
-        if not stat.S_ISREG(found.st_mode):
-            return Rejected("unreadable", "not a regular file")
-        content = os.read(descriptor, found.st_size)
-        if len(content) < found.st_size:
-            content = _read_rest(descriptor, content, found.st_size)
-        if len(content) < found.st_size:
+        content = read_file(descriptor, found)
+        if not isinstance(content, Rejected) and len(content) < found.st_size:
             raise SourceChanged(_changed(candidate, "became shorter while it was read"))
         return content
     except OSError as problem:
@@ -244,8 +241,26 @@ def read_source(root: int, candidate: Candidate) -> bytes | Rejected:
         os.close(descriptor)
 
 
+def read_file(descriptor: int, status: os.stat_result) -> bytes | Rejected:
+    """All bytes of an open file, fewer when it became shorter; or why they are not wanted, and then none are read.
+
+    Args:
+        descriptor: open for reading, at its beginning.
+        status: of the descriptor.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        return Rejected("unreadable", "not a regular file")
+    if status.st_size > MAX_FILE_BYTES:
+        return Rejected("unreadable", f"more than {MAX_FILE_BYTES:,} bytes")
+    content = os.read(descriptor, status.st_size)
+    return content if len(content) == status.st_size else _read_rest(descriptor, content, status.st_size)
+
+
 def _read_rest(descriptor: int, content: bytes, size: int) -> bytes:
-    # One read gives at most 2 GiB, and network file systems may give less.
+    # Network file systems may give less than was asked for.
     pieces = [content]
     left = size - len(content)
     while left and (piece := os.read(descriptor, left)):

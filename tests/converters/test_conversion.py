@@ -635,3 +635,19 @@ def test_after_a_crash_of_the_machine_only_what_was_synced_is_trusted(
     monkeypatch.setattr(workfolder, "boot_id", lambda: "another start of the machine")
     convert(source, out, options(to), workers=2)
     assert contents(out) == reference[to]
+
+
+@every_format
+def test_a_file_too_large_for_a_record_is_rejected_without_being_read(
+    to: str, source: Path, tmp_path: Path, make_jpeg: Callable[..., bytes]
+) -> None:
+    shutil.copytree(source, tmp_path / "source")
+    huge = tmp_path / "source" / "class 0" / "huge.jpg"
+    huge.write_bytes(make_jpeg())
+    os.truncate(huge, (1 << 30) + 1)  # sparse: it takes no space on the disk
+    converted = convert(tmp_path / "source", tmp_path / "out", ConversionOptions(to=to), workers=1)
+    split = converted.manifest.splits["train"]
+    assert (split.records, split.rejected) == (120, 1)
+    (line,) = (tmp_path / "out" / "outcomes.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"path": "class 0/huge.jpg", "outcome": "rejected", "reason": "unreadable"}
+    assert not verify(tmp_path / "out", source=tmp_path / "source").damages

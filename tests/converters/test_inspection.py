@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -136,3 +137,36 @@ def test_a_forecast_refuses_what_the_conversion_would_refuse(source: Path, tmp_p
     with pytest.raises(DestinationError, match="finished dataset"):
         forecast(source, tmp_path / "out", ConversionOptions(to="tfrecord"))
     shutil.rmtree(tmp_path / "out")
+
+
+def test_pipes_and_devices_are_neither_opened_nor_counted(source: Path, tmp_path: Path) -> None:
+    shutil.copytree(source, tmp_path / "source")
+    os.mkfifo(tmp_path / "source" / "class 0" / "pipe.jpg")
+    (tmp_path / "source" / "class 0" / "endless.jpg").symlink_to("/dev/zero")
+    (tmp_path / "source" / "class 0" / "nowhere.jpg").symlink_to("/nonexistent")
+    found = inspect(tmp_path / "source")
+    assert found.splits["train"].records == 82
+    assert any("would be rejected: unreadable" in problem for problem in found.problems)
+
+
+def test_a_pipe_that_takes_a_files_place_while_it_is_inspected_does_not_hang(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(source, tmp_path / "source")
+    os.mkfifo(tmp_path / "source" / "class 0" / "pipe.jpg")
+    monkeypatch.setattr(folder_sample, "_candidate_bytes", lambda entry: 1000)
+    assert sample_folder(tmp_path / "source").rejected["unreadable"] == 1
+
+
+def test_a_file_too_large_for_any_record_is_told_and_not_read(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_jpeg: Callable[..., bytes]
+) -> None:
+    (tmp_path / "a").mkdir()
+    for name, size in (("huge", 3 << 30), ("large", 1 << 30)):
+        (tmp_path / "a" / f"{name}.jpg").write_bytes(make_jpeg())
+        os.truncate(tmp_path / "a" / f"{name}.jpg", size)
+    reads: list[int] = []
+    monkeypatch.setattr("dataio.converters.writing.os.read", lambda descriptor, size: reads.append(size))
+    sample = sample_folder(tmp_path)
+    assert (sample.looked_at, sample.rejected["unreadable"]) == (1, 1)
+    assert not reads
