@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from pydantic import Field
 
 from dataio import __version__
 from dataio.converters.assembly import assemble
+from dataio.converters.destination import destination_errors
 from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.imaging import ImageOptions
@@ -146,10 +148,11 @@ def convert(
     began = time.monotonic()
     options = options.replace(labelled=labels is not None)
     format_ = get_writable_format(options.to)
-    replaced = check_destination(source, destination, overwrite)
     gathers = format_.gathers
     count = workers or usable_cores()
-    with WorkFolder(destination) as work:
+    with destination_errors(destination):
+        replaced = check_destination(source, destination, overwrite)
+    with destination_errors(destination), WorkFolder(destination) as work:
         if overwrite:
             work.forget()
         with WorkerPool(count, quiet_seconds=quiet_seconds, ahead=3 if gathers else 1, sync=not gathers) as pool:
@@ -276,7 +279,8 @@ def check_destination(source: Path, destination: Path, overwrite: bool) -> list[
     """Refuses a destination that is something else; returns the files of the dataset that is to be replaced."""
     if destination.exists() and not destination.is_dir():
         raise DestinationError(f"{destination}: is not a folder")
-    inside, outside = destination.resolve(), source.resolve()
+    # Not Path.resolve, which takes a loop of links for a bug.
+    inside, outside = Path(os.path.realpath(destination)), Path(os.path.realpath(source))
     if inside == outside or outside in inside.parents:
         raise DestinationError(f"{destination}: lies inside the source {source}; choose a folder outside it")
     if not destination.exists():

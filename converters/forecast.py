@@ -6,6 +6,7 @@ which workers went through them, on the disk where the dataset is to lie.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataio.converters.conversion import ConversionOptions, check_destination, plan, scan_for
+from dataio.converters.destination import destination_errors
 from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.planning import Planned
@@ -84,10 +86,13 @@ def forecast(
     """
     began = clock()
     format_ = get_writable_format(options.to)
-    check_destination(source, destination, overwrite)
-    near = next(parent for parent in (destination.resolve(), *destination.resolve().parents) if parent.is_dir())
+    with destination_errors(destination):
+        check_destination(source, destination, overwrite)
+        whole = Path(os.path.realpath(destination))
+        near = next(parent for parent in (whole, *whole.parents) if parent.is_dir())
     count = workers or usable_cores()
     with (
+        destination_errors(near),
         tempfile.TemporaryDirectory(prefix=".dataio-forecast-", dir=near) as folder,
         WorkFolder(Path(folder) / "sample") as work,
         WorkerPool(count, ahead=3, sync=not format_.gathers) as pool,

@@ -20,9 +20,9 @@ from dataio.converters.folder_sample import sample_folder
 from dataio.converters.format import stored_image
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import WORK_FOLDER, Manifest, ShardEntry
-from dataio.converters.registry import find_format, get_format
+from dataio.converters.registry import check_exists, find_format, get_format
 from dataio.data import Split
-from dataio.errors import DataDamaged, DataNotFound
+from dataio.errors import DataDamaged
 from dataio.jpeg import JpegError, read_header
 
 #: Records of each ledger whose sizes are looked at, and pictures in all whose headers are read.
@@ -95,8 +95,7 @@ def inspect(path: Path) -> Inspection:
         DataDamaged: a dataset whose description is broken.
         SourceError: a folder without pictures in a layout that is known.
     """
-    if not path.exists():
-        raise DataNotFound(f"{path}: nothing is there")
+    check_exists(path)
     format_ = find_format(path)
     if format_.name == "folder":
         return _inspect_folder(path)

@@ -137,9 +137,9 @@ class Manifest(Record):
             DataDamaged: it cannot be read, or its bytes are not what was written.
         """
         path = folder / MANIFEST
-        if path.exists() and not path.is_file():
-            raise DataDamaged(f"{path}: is not a file; restore it from a copy, or convert again")
         try:
+            if path.exists() and not path.is_file():
+                raise DataDamaged(f"{path}: is not a file; restore it from a copy, or convert again")
             text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise DataNotFound(

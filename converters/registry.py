@@ -58,9 +58,18 @@ def open_data(path: Path) -> Data:
         DataNotFound: nothing is there, or nothing that any format knows.
         DataDamaged: a dataset whose manifest or files are broken.
     """
-    if not path.exists():
-        raise DataNotFound(f"{path}: nothing is there")
+    check_exists(path)
     return find_format(path).open(path)
+
+
+def check_exists(path: Path) -> None:
+    """Raises DataNotFound where nothing lies at `path` or where that cannot be learnt, and says why."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataNotFound(f"{path}: nothing is there") from None
+    except OSError as problem:
+        raise DataNotFound(f"{path}: cannot be read: {problem.strerror}") from None
 
 
 def find_format(path: Path) -> Format:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dataio.converters.assembly import assemble, source_entry
 from dataio.converters.conversion import ConversionOptions, Progress, Run, plan, scan_for, write_all
+from dataio.converters.destination import destination_errors
 from dataio.converters.format import Damage
 from dataio.converters.gathering import Gathering
 from dataio.converters.manifest import OUTCOMES, FileEntry, Manifest
@@ -76,6 +77,7 @@ def repair(
     format_ = get_writable_format(manifest.format)
     count = workers or usable_cores()
     with (
+        destination_errors(path),
         WorkFolder(path) as work,
         WorkerPool(count, ahead=3 if format_.gathers else 1, sync=not format_.gathers) as pool,
     ):

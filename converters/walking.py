@@ -102,8 +102,11 @@ class Walk:
     """Entries left out so far, by kind; see `Scan.skipped`."""
 
     def __init__(self, root: Path, progress: Callable[[int], None] | None = None) -> None:
-        if not root.is_dir():
-            raise SourceError(f"{root}: {'is not a folder' if root.exists() else 'does not exist'}")
+        try:
+            if not root.is_dir():
+                raise SourceError(f"{root}: {'is not a folder' if root.exists() else 'does not exist'}")
+        except OSError as problem:
+            raise SourceError(f"{root}: cannot be read: {problem.strerror}") from None
         self._top = os.fsencode(root)
         self._progress = progress
         self._seen = 0

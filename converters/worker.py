@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import sys
 import threading
 import traceback
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from dataio.converters.worklist import Unit, Worklist
 from dataio.converters.writing import Job, Report, UnitFiles, write_unit
 from dataio.errors import DataioError
 
+#: Exit code of a group that could not fork all its workers. Source: EX_TEMPFAIL of BSD's sysexits.h.
+CANNOT_FORK = 75
+
 
 def main(pipes: Sequence[tuple[int, int]]) -> None:
     """Forks a worker for each pair of pipes (in, out); says on stdout which of them ended, and how.
@@ -28,7 +32,11 @@ def main(pipes: Sequence[tuple[int, int]]) -> None:
     """
     workers = set()
     for number, (given, told) in enumerate(pipes):
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            # Those that are running end when their pipes do.
+            sys.exit(CANNOT_FORK)
         if not pid:
             for other in (descriptor for pair in pipes[number + 1 :] for descriptor in pair):
                 os.close(other)
@@ -40,7 +48,8 @@ def main(pipes: Sequence[tuple[int, int]]) -> None:
     while workers:
         pid, status = os.wait()
         workers.discard(pid)
-        os.write(1, b"%d %d\n" % (pid, os.waitstatus_to_exitcode(status)))
+        with contextlib.suppress(BrokenPipeError):  # the parent is gone, and nobody asks
+            os.write(1, b"%d %d\n" % (pid, os.waitstatus_to_exitcode(status)))
 
 
 def _be_worker(given: int, told: int) -> NoReturn:

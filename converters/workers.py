@@ -20,9 +20,10 @@ from typing import IO, Any, Self
 from dataio import errors
 from dataio.converters.journal import UnitResult
 from dataio.converters.names import printable
+from dataio.converters.worker import CANNOT_FORK
 from dataio.converters.worklist import Unit
 from dataio.converters.writing import Job
-from dataio.errors import DataioError, SourceError
+from dataio.errors import DataioError, DestinationError, SourceError
 
 #: Seconds without a word from a worker with work after which it counts as hung. It speaks several times a second; what
 #: can keep it silent is one file: the largest picture allowed takes a slow core some 20 s.
@@ -106,7 +107,12 @@ class WorkerPool:
         self._selector = selectors.DefaultSelector()
         self._groups: list[subprocess.Popen[bytes]] = []
         self._codes: dict[int, int] = {}
-        self._workers = self._start(count)
+        self._workers: list[_Worker] = []
+        try:
+            self._workers = self._start(count)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, job: Job) -> None:
         """Tells the workers what the units have in common."""
@@ -187,27 +193,36 @@ class WorkerPool:
         self.close()
 
     def _start(self, count: int) -> list[_Worker]:
-        """Starts workers that share one group: libraries are loaded once, then the group forks."""
-        ours, theirs = [], []
-        for _ in range(count):
-            (child_in, stdin), (stdout, child_out) = os.pipe(), os.pipe()
-            ours.append((stdin, stdout))
-            theirs.append((child_in, child_out))
-        program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)], pipes=theirs)
-        group = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            pass_fds=[descriptor for pair in theirs for descriptor in pair],
-            # No worker needs linear algebra, and its threads do not survive a fork.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-            process_group=0,
-        )
+        """Starts workers that share one group: libraries are loaded once, then the group forks.
+
+        Raises:
+            DestinationError: the operating system gives no more files or processes.
+        """
+        pipes: list[tuple[int, int]] = []
+        try:
+            for _ in range(2 * count):
+                pipes.append(os.pipe())  # noqa: PERF401 - those that were made are closed when one fails
+            # Pipes to the workers and pipes from them, by turns.
+            theirs = [(given, told) for (given, _), (_, told) in zip(pipes[::2], pipes[1::2], strict=True)]
+            program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)], pipes=theirs)
+            group = subprocess.Popen(
+                [sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                pass_fds=[descriptor for pair in theirs for descriptor in pair],
+                # No worker needs linear algebra, and its threads do not survive a fork.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                process_group=0,
+            )
+        except OSError as problem:
+            for descriptor in (descriptor for pair in pipes for descriptor in pair):
+                os.close(descriptor)
+            raise _cannot_start(count, str(problem.strerror)) from problem
         self._groups.append(group)
         for descriptor in (descriptor for pair in theirs for descriptor in pair):
             os.close(descriptor)
         workers = []
-        for stdin, stdout in ours:
+        for (_, stdin), (stdout, _) in zip(pipes[::2], pipes[1::2], strict=True):
             worker = _Worker(
                 group, os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb", buffering=0), heard=time.monotonic()
             )
@@ -289,6 +304,8 @@ class WorkerPool:
     def _replace(self, worker: _Worker, how: str, *, is_dead: bool) -> Iterator[Event]:
         """Puts a new worker in the place of one that died or hangs, and its units back in the queue."""
         code = self._end(worker, is_dead=is_dead)
+        if worker.pid is None and code == CANNOT_FORK:
+            raise _cannot_start(self.workers + 1, "the operating system gives no more processes")
         if not worker.units:
             raise RuntimeError(
                 f"a worker {how} before it had anything to do (exit code {code}); see what it said above"
@@ -305,6 +322,13 @@ class WorkerPool:
         yield Progressed(-worker.files_done, -worker.bytes_done)
         self._waiting.extendleft(reversed(worker.units))
         self._workers += self._start(1)
+
+
+def _cannot_start(count: int, why: str) -> DestinationError:
+    return DestinationError(
+        f"cannot start {count} workers: {why}; use fewer --workers, or raise the limits of open files and processes "
+        "(`ulimit -n`, `ulimit -u`)"
+    )
 
 
 def _as_error(message: dict[str, Any]) -> Exception:

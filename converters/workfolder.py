@@ -6,6 +6,7 @@ dataset is whole.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -96,12 +97,19 @@ class WorkFolder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and not (self.path / _JOURNAL).stat().st_size:
-            # Nothing was begun: leave the place as it was found.
+        try:
+            if kind is not None:
+                with contextlib.suppress(OSError):  # the error that is on its way out says more
+                    self._leave_as_found()
+        finally:
+            self.close()
+
+    def _leave_as_found(self) -> None:
+        """Removes the folder where nothing was begun."""
+        if not (self.path / _JOURNAL).stat().st_size:
             self.remove()
             if self._made_destination:
                 self.path.parent.rmdir()
-        self.close()
 
 
 def resume(work: WorkFolder, worklists: Mapping[str, Worklist], settings: Mapping[str, Any]) -> Earlier:
