@@ -105,7 +105,7 @@ def scan_labelled(root: Path, labels: Labels, *, progress: Callable[[int], None]
         splits[split] = builder.build()
     if missing:
         raise SourceError(_missing(root, labels, missing))
-    warnings = []
+    warnings = walk.special_warning()
     if unlabelled:
         walk.skipped["unlabelled"] = len(unlabelled)
         warnings.append(

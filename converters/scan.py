@@ -89,6 +89,7 @@ def scan_folder(root: Path, *, progress: Callable[[int], None] | None = None) ->
         splits[split] = builder.build()
     if not any(len(candidates) for candidates in splits.values()):
         raise SourceError(_nothing_found(root, outside, bool(split_folders), names))
+    notes += walk.special_warning()
     notes += _empty_classes(splits, names, root)
     notes += _maybe_too_deep(splits, names, bool(split_folders), root)
     class_names = tuple(as_text(name) for name in names)

@@ -22,7 +22,7 @@ from dataio.converters.formats.example import StoredRecord
 from dataio.converters.imaging import ImageOptions, Rejected, decide
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import FileEntry, Manifest, ShardEntry, SplitEntry
-from dataio.converters.names import printable
+from dataio.converters.names import one_line, printable
 from dataio.converters.registry import get_writable_format
 from dataio.converters.writing import read_file
 from dataio.machine import usable_cores
@@ -182,10 +182,10 @@ def _source_difference(
 
 def describe(damage: Damage) -> str:
     """One line about a damage: file, record, offset, what, and the source file."""
-    where = damage.file
+    where = one_line(damage.file)
     if damage.record is not None:
         where += f", record {damage.record}"
     if damage.offset is not None:
         where += f", byte {damage.offset}"
     origin = f" (made from {printable(damage.source)})" if damage.source is not None else ""
-    return f"{where}: {damage.what}{origin}"
+    return f"{where}: {one_line(damage.what)}{origin}"

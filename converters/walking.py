@@ -147,6 +147,14 @@ class Walk:
             else:
                 stack.pop()
 
+    def special_warning(self) -> list[str]:
+        """One sentence about pipes, sockets and devices, where there are any: no folder of pictures has them."""
+        count = self.skipped["special"]
+        if not count:
+            return []
+        them = "1 pipe, socket or device" if count == 1 else f"{count} pipes, sockets or devices"
+        return [f"{printable(self._top)}: {them} left out, unopened"]
+
     def is_candidate(self, prefix: bytes, name: bytes, size: int) -> bool:
         """Whether a file looks like a picture by its suffix or, failing that, by its first bytes."""
         if has_picture_suffix(name):

@@ -203,6 +203,34 @@ def _check_source(work: WorkFolder, worklists: Mapping[str, Worklist]) -> None:
         raise SourceChanged(f"the source has no split {', '.join(gone)} any more; use --overwrite to start anew")
 
 
+#: Settings that the command line calls by another name than its own with dashes.
+_OPTION_NAMES = {"validation": "--validate", "labelled": "--labels", "resizer": "the resizer", "tool": "the version"}
+
+
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return ", ".join(f"{name} was {old.get(name)!r} and is {new.get(name)!r}" for name in names)
+    """Which options differ, by the names that a user gives them."""
+    before, after = _flat(old), _flat(new)
+    told = []
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        if name == "class_names":
+            told.append("the classes differ")
+            continue
+        option = _OPTION_NAMES.get(name) or f"--{name.replace('_', '-')}"
+        told.append(f"{option} was {_said(was)} and is {_said(now)}")
+    return ", ".join(told)
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        values |= _flat(value) if isinstance(value, Mapping) else {name: value}
+    return values
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(str(part) for part in value)
+    return {"None": "not given", "True": "on", "False": "off"}.get(str(value), str(value))

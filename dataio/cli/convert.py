@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from dataio.cli.arguments import MOST_SIDE, check_encoding, check_split, counted, height_width, share, some_path
+
 if TYPE_CHECKING:
     from dataio.converters.conversion import ConversionOptions, Converted, Progress
-    from dataio.converters.picture import ImageOptions
 
 #: Classes that the table at the end shows before it ends in a sum.
 _MOST_CLASSES = 20
+
+#: How the kinds of `Scan.skipped` are told: one of them, several.
+_LEFT_OUT = {
+    "junk": ("{} file of litter", "{} files of litter"),
+    "hidden": ("{} hidden file", "{} hidden files"),
+    "not_a_picture": ("{} file that is no picture", "{} files that are no pictures"),
+    "outside_class": ("{} picture outside class folders", "{} pictures outside class folders"),
+    "special": ("{} pipe, socket or device", "{} pipes, sockets or devices"),
+    "link_loop": ("{} link in a loop", "{} links in a loop"),
+    "unlabelled": ("{} picture without a label", "{} pictures without a label"),
+    "not_listed_by_keras": ("{} picture that Keras does not list", "{} pictures that Keras does not list"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -35,22 +48,38 @@ A run that was stopped is taken up by repeating the command."""
 
 
 def convert(
-    src: Annotated[Path, typer.Argument(help="Folder of pictures.", show_default=False)],
-    dst: Annotated[Path, typer.Argument(help="Folder for the dataset: new, empty or unfinished.", show_default=False)],
+    src: Annotated[
+        Path, typer.Argument(parser=some_path, metavar="SRC", help="Folder of pictures.", show_default=False)
+    ],
+    dst: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path,
+            metavar="DST",
+            help="Folder for the dataset: new, empty or unfinished.",
+            show_default=False,
+        ),
+    ],
     to: Annotated[Literal["tfrecord", "hdf5", "lmdb"], typer.Option(help="Format.", show_default=False)],
     workers: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="usable cores")] = None,
     shards: Annotated[
         int | None, typer.Option(min=1, max=99_999, help="Shards a split.", show_default="of 128 MiB")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the order in which records are stored.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the order in which records are stored.")] = 0,
     shuffle: Annotated[bool, typer.Option("--shuffle/--no-shuffle", help="Store in random order.")] = True,
     encoding: Annotated[
         Literal["source", "jpeg", "raw"],
         typer.Option(help="source: files as they are; jpeg: smaller JPEGs; raw: pixels of one size."),
     ] = "source",
-    short_side: Annotated[int | None, typer.Option(min=1, help="Pixels of the short side, for jpeg.")] = None,
-    max_side: Annotated[int | None, typer.Option(min=1, help="Pixels of the long side, for jpeg.")] = None,
-    quality: Annotated[int, typer.Option(min=1, max=100, help="Quality of smaller JPEGs.")] = 90,
+    short_side: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SIDE, help="Pixels of the short side, for jpeg.")
+    ] = None,
+    max_side: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SIDE, help="Pixels of the long side, for jpeg.")
+    ] = None,
+    quality: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Quality of smaller JPEGs.", show_default="90")
+    ] = None,
     size: Annotated[str | None, typer.Option(metavar="HxW", help="Size of raw pictures, such as 256x256.")] = None,
     validate: Annotated[
         Literal["header", "decode"], typer.Option(help="Decode what looks odd, or everything.")
@@ -63,7 +92,8 @@ def convert(
     ] = "transcode",
     max_pixels: Annotated[int, typer.Option(min=1, help="Reject pictures that claim more.")] = 178_956_970,
     labels: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="Labels from a file of path,label instead of folders.")
+        Path | None,
+        typer.Option(parser=some_path, metavar="CSV", help="Labels from a file of path,label instead of folders."),
     ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="SHARES", help="Make splits, such as train=0.9,val=0.1, alike in classes.")
@@ -85,8 +115,14 @@ def convert(
     """Runs the conversion and prints what came of it."""
     from dataio.cli.transfer import TransferProgress
     from dataio.converters import conversion
+    from dataio.converters.names import one_line
+    from dataio.converters.picture import ImageOptions
 
-    image = _image_options(
+    check_encoding(encoding, {"--short-side": short_side, "--max-side": max_side, "--quality": quality}, size)
+    check_split(split, split_like, labels)
+    if to == "lmdb" and shards is not None:
+        raise typer.BadParameter("LMDB keeps each split in one file; leave it out", param_hint="--shards")
+    image = ImageOptions(
         max_pixels=max_pixels,
         non_jpeg=non_jpeg,
         exif_orientation=exif_orientation,
@@ -94,13 +130,13 @@ def convert(
         encoding=encoding,
         short_side=short_side,
         max_side=max_side,
-        quality=quality,
-        size=_height_width(size),
+        quality=90 if quality is None else quality,
+        size=height_width(size),
     )
     options = conversion.ConversionOptions(
         to=to, image=image, seed=seed, shuffle=shuffle, shards=shards, split=split, split_like=split_like
     )
-    limit = _share(max_bad)
+    limit = share(max_bad)
     signal.signal(signal.SIGTERM, _end)
     if dry_run:
         _forecast(src, dst, options, labels=labels, workers=workers, overwrite=overwrite, as_json=as_json)
@@ -123,7 +159,7 @@ def convert(
             report=report,
         )
         for warning in converted.warnings:
-            live.say(f"warning: {warning}")
+            live.say(f"warning: {one_line(warning)}")
     reasons = _reasons(dst)
     if as_json:
         typer.echo(json.dumps(_as_json(dst, converted, reasons), indent=2))
@@ -142,54 +178,25 @@ def _forecast(
     as_json: bool,
 ) -> None:
     from dataio.converters.forecast import forecast
+    from dataio.converters.names import one_line
 
     found = forecast(src, dst, options, labels=labels, workers=workers, overwrite=overwrite)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
         return
     for warning in found.warnings:
-        typer.echo(f"warning: {warning}")
+        typer.echo(f"warning: {one_line(warning)}")
     typer.echo(
-        f"{dst}: {found.records} records of {found.files} files, {found.bytes / 1e6:.1f} MB in {found.shards} shards, "
-        f"in {found.seconds:.1f} s; {found.free_bytes / 1e9:.1f} GB are free (from {found.sampled_files} files "
-        "converted on trial; nothing was kept)"
+        f"{one_line(dst)}: {counted(found.records, 'record')} of {counted(found.files, 'file')}, "
+        f"{found.bytes / 1e6:.1f} MB in {counted(found.shards, 'shard')}, in {found.seconds:.1f} s; "
+        f"{found.free_bytes / 1e9:.1f} GB are free (from {counted(found.sampled_files, 'file')} converted on trial; "
+        "nothing was kept)"
     )
 
 
 def _end(number: int, frame: object) -> NoReturn:
     # As an exception, so that workers are ended and the lock is given up on the way out.
     sys.exit(128 + number)
-
-
-def _image_options(**values: Any) -> ImageOptions:
-    from dataio.converters.picture import ImageOptions
-    from dataio.errors import RecordError
-
-    try:
-        return ImageOptions(**values)
-    except RecordError as problem:
-        raise typer.BadParameter(str(problem)) from None
-
-
-def _height_width(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    height, _, width = text.lower().partition("x")
-    if not height.isdecimal() or not width.isdecimal():
-        raise typer.BadParameter(f"{text!r} is no size; write height x width, such as 256x256", param_hint="--size")
-    return int(height), int(width)
-
-
-def _share(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise typer.BadParameter(f"{text!r} is no share; write 1% or 0.01", param_hint="--max-bad")
-    return share
 
 
 def _reasons(dst: Path) -> dict[str, int]:
@@ -235,6 +242,8 @@ def _print(dst: Path, converted: Converted, reasons: dict[str, int]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from dataio.converters.names import one_line
+
     console = Console(highlight=False)
     manifest = converted.manifest
     for name, split in manifest.splits.items():
@@ -246,7 +255,7 @@ def _print(dst: Path, converted: Converted, reasons: dict[str, int]) -> None:
         rows.sort(key=lambda row: -row[1].rejected)
         for title, entry in rows[:_MOST_CLASSES]:
             cells = (entry.records, f"{entry.bytes / 1e6:.1f}", entry.rejected, entry.transcoded)
-            table.add_row(escape(title), *(str(cell) for cell in cells))
+            table.add_row(escape(one_line(title)), *(str(cell) for cell in cells))
         if len(rows) > _MOST_CLASSES:
             table.add_row(f"… {len(rows) - _MOST_CLASSES} more", "", "", "", "")
         table.add_section()
@@ -255,12 +264,18 @@ def _print(dst: Path, converted: Converted, reasons: dict[str, int]) -> None:
         console.print(table)
     for reason, count in reasons.items():
         console.print(f"{count} {reason}")
+    if manifest.source.skipped:
+        left_out = ", ".join(
+            _LEFT_OUT.get(kind, ("{} " + kind, "{} " + kind))[count != 1].format(count)
+            for kind, count in manifest.source.skipped.items()
+        )
+        console.print(f"left out: {left_out}")
     records = sum(split.records for split in manifest.splits.values())
     seen = sum(split.seen for split in manifest.splits.values())
     shards = sum(len(split.shards) for split in manifest.splits.values())
     rate = manifest.source.bytes / 1e6 / converted.seconds
-    again = f", {converted.resumed_units} units of an earlier run kept" if converted.resumed_units else ""
+    again = f", {counted(converted.resumed_units, 'unit')} of an earlier run kept" if converted.resumed_units else ""
     console.print(
-        f"{records} of {seen} files stored in {shards} shards in {escape(str(dst))}: "
+        f"{records} of {counted(seen, 'file')} stored in {counted(shards, 'shard')} in {escape(one_line(dst))}: "
         f"{converted.seconds:.1f} s, {rate:.0f} MB/s{again}"
     )

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dataio.cli.arguments import some_path
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -20,12 +22,18 @@ Files that are whole are not touched."""
 
 
 def repair(
-    path: Annotated[Path, typer.Argument(help="Folder of the dataset.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(parser=some_path, metavar="PATH", help="Folder of the dataset.", show_default=False)
+    ],
     source: Annotated[
-        Path, typer.Option(metavar="SRC", help="The folder that it was converted from.", show_default=False)
+        Path,
+        typer.Option(
+            parser=some_path, metavar="SRC", help="The folder that it was converted from.", show_default=False
+        ),
     ],
     labels: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="The labels file, where it was converted with one.")
+        Path | None,
+        typer.Option(parser=some_path, metavar="CSV", help="The labels file, where it was converted with one."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="usable cores")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -34,6 +42,7 @@ def repair(
     """Repairs and prints what was written anew."""
     from dataio.cli.transfer import TransferProgress
     from dataio.converters.conversion import Progress
+    from dataio.converters.names import one_line
     from dataio.converters.repair import repair as run
     from dataio.converters.verification import describe
 
@@ -52,9 +61,9 @@ def repair(
         }
         typer.echo(json.dumps(result, indent=2))
     elif not repaired.files:
-        typer.echo(f"{path}: nothing is broken")
+        typer.echo(f"{one_line(path)}: nothing is broken")
     else:
         for damage in repaired.damages:
             typer.echo(f"was broken: {describe(damage)}")
         for name in repaired.files:
-            typer.echo(f"written anew: {name}")
+            typer.echo(f"written anew: {one_line(name)}")

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dataio.cli.arguments import counted, some_path
+
 #: Differences that are printed one by one; `--json` has all of them.
 _MOST_LINES = 50
 
@@ -23,21 +25,25 @@ Names shard, record, offset and source file of whatever differs, and exits with 
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="Folder of the dataset.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(parser=some_path, metavar="PATH", help="Folder of the dataset.", show_default=False)
+    ],
     source: Annotated[
-        Path | None, typer.Option(metavar="SRC", help="Compare every record with the file it was made from, too.")
+        Path | None,
+        typer.Option(parser=some_path, metavar="SRC", help="Compare every record with the file it was made from, too."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only what differs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Verifies and prints what differs."""
     from dataio.cli.transfer import TransferProgress
-    from dataio.converters.names import as_text
+    from dataio.converters.names import as_text, one_line
     from dataio.converters.verification import describe
     from dataio.converters.verification import verify as run
 
     with TransferProgress("verifying", quiet=quiet) as live:
         verified = run(path, source=source, report=live.show)
+    shown = one_line(path)
     if as_json:
         damages: list[dict[str, Any]] = [
             {
@@ -65,11 +71,15 @@ def verify(
         if len(verified.damages) > _MOST_LINES:
             typer.echo(f"… and {len(verified.damages) - _MOST_LINES} more")
         if verified.damages:
-            typer.echo(f"{path}: {len(verified.damages)} differences; `dataio repair {path} --source SRC` mends them")
+            typer.echo(
+                f"{shown}: {counted(len(verified.damages), 'difference')}; `dataio repair {shown} --source SRC` mends "
+                "what differs"
+            )
         elif not quiet:
             rate = verified.bytes / 1e6 / max(verified.seconds, 1e-9)
             typer.echo(
-                f"{path}: {verified.records} records in {verified.files} files are what was written "
+                f"{shown}: {counted(verified.records, 'record')} in {counted(verified.files, 'file')} are what was "
+                "written "
                 f"({verified.seconds:.2f} s, {rate:.0f} MB/s)"
             )
     if verified.damages:
