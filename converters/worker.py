@@ -1,6 +1,6 @@
 """A worker process: takes units as lines of JSON on one pipe, writes them, and reports as lines of JSON on another.
 
-A process of its own program, not a fork or a `multiprocessing` child: no TensorFlow of the parent in it, no `__main__`
+Never a `multiprocessing` child, and a fork only where nothing but libraries is there (see `groups`): no `__main__`
 of the user's run again, and nothing but text between the two. It ends when its pipe does.
 """
 

@@ -8,8 +8,6 @@ import os
 import select
 import selectors
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from dataio import errors
+from dataio.converters.groups import Group, start_group
 from dataio.converters.journal import UnitResult
 from dataio.converters.names import printable
 from dataio.converters.worker import CANNOT_FORK
@@ -34,9 +33,6 @@ _START_SECONDS = 60.0
 
 #: Seconds for a group to say how one of its workers ended.
 _CODE_SECONDS = 5.0
-
-#: What a group of workers runs. Its argv carries no names, so that paths of any bytes reach it as they are, as text.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from dataio.converters.worker import main; main({pipes!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ Event = Progressed | Written | Synced
 
 @dataclass(slots=True)
 class _Worker:
-    group: subprocess.Popen[bytes]
+    group: Group
     """The process that the worker is a child of."""
     stdin: IO[bytes]
     stdout: IO[bytes]
@@ -105,7 +101,7 @@ class WorkerPool:
         self._waiting: deque[Unit] = deque()
         self._failures: Counter[tuple[str, int]] = Counter()
         self._selector = selectors.DefaultSelector()
-        self._groups: list[subprocess.Popen[bytes]] = []
+        self._groups: list[Group] = []
         self._codes: dict[int, int] = {}
         self._workers: list[_Worker] = []
         try:
@@ -176,12 +172,7 @@ class WorkerPool:
             self._forget(worker)
         self._workers.clear()
         for group in self._groups:
-            # The group is a process group of its own, so this reaches its workers, and nobody else.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group.pid, signal.SIGKILL)
-            group.wait()
-            assert group.stdout is not None
-            group.stdout.close()
+            group.close()
         self._selector.close()
 
     def __enter__(self) -> Self:
@@ -204,16 +195,7 @@ class WorkerPool:
                 pipes.append(os.pipe())  # noqa: PERF401 - those that were made are closed when one fails
             # Pipes to the workers and pipes from them, by turns.
             theirs = [(given, told) for (given, _), (_, told) in zip(pipes[::2], pipes[1::2], strict=True)]
-            program = _PROGRAM.format(path=[entry for entry in sys.path if isinstance(entry, str)], pipes=theirs)
-            group = subprocess.Popen(
-                [sys.executable, "-c", program],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                pass_fds=[descriptor for pair in theirs for descriptor in pair],
-                # No worker needs linear algebra, and its threads do not survive a fork.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-                process_group=0,
-            )
+            group = start_group(theirs)
         except OSError as problem:
             for descriptor in (descriptor for pair in pipes for descriptor in pair):
                 os.close(descriptor)
@@ -245,17 +227,16 @@ class WorkerPool:
             with contextlib.suppress(ProcessLookupError):
                 if worker.pid is None:
                     # It never came so far as to say who it is: the whole group is stuck before its forks.
-                    os.killpg(worker.group.pid, signal.SIGKILL)
+                    worker.group.kill()
                 else:
                     os.kill(worker.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
         self._forget(worker)
         self._workers.remove(worker)
-        told = worker.group.stdout
-        assert told is not None
+        told = worker.group.told
         while worker.pid not in self._codes:
             if not select.select([told], [], [], _CODE_SECONDS)[0]:
                 return None
-            lines = os.read(told.fileno(), 1 << 16)
+            lines = os.read(told, 1 << 16)
             if not lines:
                 return worker.group.wait()
             for line in lines.splitlines():
