@@ -148,6 +148,8 @@ def _be_group(pipes: Sequence[Pipes], told: int, wait: int, go: int) -> NoReturn
         sys.stdout = sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         worker.main(pipes)
         code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

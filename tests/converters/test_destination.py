@@ -6,12 +6,14 @@ import errno
 import itertools
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dataio.converters import worker, workers
+from dataio.converters import groups
 from dataio.converters.conversion import ConversionOptions, convert
 from dataio.converters.destination import destination_errors
 from dataio.converters.forecast import forecast
@@ -71,20 +73,27 @@ def test_an_unfinished_run_outlives_a_run_with_too_many_workers(source: Path, tm
     assert convert(source, tmp_path / "out", OPTIONS, workers=1).resumed_units > 0
 
 
+@pytest.mark.parametrize("is_forked", [True, False])
 def test_workers_that_cannot_be_forked_are_one_error(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_forked: bool, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse() -> int:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    fork, calls = os.fork, itertools.count()
 
-    monkeypatch.setattr(os, "fork", refuse)
-    with pytest.raises(SystemExit) as left:
-        worker.main([os.pipe()])
-    assert left.value.code == worker.CANNOT_FORK
-    monkeypatch.undo()
-    monkeypatch.setattr(workers, "_PROGRAM", f"raise SystemExit({worker.CANNOT_FORK})  # {{path}} {{pipes}}")
+    def only_once() -> int:
+        if next(calls):
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return fork()
+
+    if is_forked:
+        monkeypatch.setattr(groups, "_count_threads", lambda: 1)
+        monkeypatch.setattr(os, "fork", only_once)  # for the group, which then has none for its workers
+    else:
+        monkeypatch.setattr(groups, "_count_threads", lambda: 0)
+        refuse = f"import os; os.fork = lambda: os.read(-1, 1); {groups._PROGRAM}"
+        monkeypatch.setattr(groups, "_PROGRAM", refuse)
     with pytest.raises(DestinationError, match="gives no more processes; use fewer --workers"):
         convert(source, tmp_path / "out", OPTIONS, workers=2)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -119,3 +128,17 @@ def test_errors_of_ours_pass_unchanged() -> None:
     with pytest.raises(DestinationError) as caught, destination_errors(Path("out")):
         raise ours
     assert caught.value is ours
+
+
+def test_workers_whose_parent_was_killed_leave_no_traceback() -> None:
+    ours, theirs = os.pipe(), os.pipe()
+    heard, told = os.pipe()
+    os.close(heard)  # nobody listens any more
+    os.close(ours[1])  # and nobody gives units
+    program = f"from dataio.converters.worker import main; main([({ours[0]}, {theirs[1]})])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=told, stderr=subprocess.PIPE, pass_fds=[ours[0], theirs[1]], check=False
+    )
+    for descriptor in (ours[0], *theirs, told):
+        os.close(descriptor)
+    assert (done.returncode, done.stderr) == (0, b"")
