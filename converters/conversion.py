@@ -230,7 +230,8 @@ def write_all(
         elif isinstance(event, Synced):
             work.journal.append(synced=[event.split, event.number])
         else:
-            work.journal.append(written=event.result.to_dict())
+            # After a crash of the machine a unit counts by its later line alone: this one need not wait for the disk.
+            work.journal.note(written=event.result.to_dict())
             run.done[event.result.key] = event.result
             if gathering is not None:
                 gathering.deliver(event.result)

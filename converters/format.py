@@ -101,7 +101,11 @@ class Store(ABC):
 
     @abstractmethod
     def append(self, unit: Path, ledger: Ledger) -> None:
-        """Adds a unit after those before it and waits until the disk has it; done twice it is as done once."""
+        """Adds a unit after those before it; done twice it is as done once."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Waits until the disk has what was added, while more may be added from another thread."""
 
     @abstractmethod
     def adopt(self, ledger: Ledger, unit_bytes: int) -> None:

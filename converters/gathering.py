@@ -1,7 +1,14 @@
-"""Units of a format that keeps a split in one file: taken in one after the other, in order, as workers deliver them."""
+"""Units of a format that keeps a split in one file: taken in one after the other, in order, as workers deliver them.
+
+While one is copied, the disk takes those before it: a unit's own file stays until the store's bytes and then the
+journal's line are on the disk.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from dataio.converters.checksums import file_crc32c
@@ -70,21 +77,33 @@ class Gathering:
             ready = self._delivered.pop(unit_key(unit), None)
             if ready is None:
                 return
-            files = UnitFiles.of(self._work, unit.split, unit.number)
-            if ready.records:
-                try:
-                    self._store(unit.split).append(files.content, Ledger.load(files.ledger))
-                except OSError as problem:
-                    raise DestinationError(
-                        f"writing in {self.folder(unit.split)}: {problem.strerror or problem}; what is finished is "
-                        "kept: make room and run the same command again"
-                    ) from problem
-            self._journal.append(gathered=list(unit_key(unit)))
-            files.content.unlink(missing_ok=True)
+            with self._disk_trouble(unit.split):
+                self._take(unit, ready)
             self._taken += 1
+
+    def _take(self, unit: Unit, result: UnitResult) -> None:
+        files = UnitFiles.of(self._work, unit.split, unit.number)
+        sync: Callable[[], None] = _nothing
+        if result.records:
+            store = self._store(unit.split)
+            store.append(files.content, Ledger.load(files.ledger))
+            sync = store.sync
+        self._journal.append_after(sync, partial(files.content.unlink, missing_ok=True), gathered=list(unit_key(unit)))
+
+    @contextmanager
+    def _disk_trouble(self, split: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise DestinationError(
+                f"writing in {self.folder(split)}: {problem.strerror or problem}; what is finished is "
+                "kept: make room and run the same command again"
+            ) from problem
 
     def finish(self, split: str) -> FinishedStore:
         """Closes the store of a split and reads it back."""
+        with self._disk_trouble(split):
+            self._journal.settle()
         return self._store(split).finish()
 
     def _store(self, split: str) -> Store:
@@ -93,6 +112,10 @@ class Gathering:
             assert store is not None
             self._stores[split] = store
         return self._stores[split]
+
+
+def _nothing() -> None:
+    """What is waited for where a unit added nothing."""
 
 
 def unit_key(unit: Unit) -> tuple[str, int]:

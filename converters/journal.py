@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+#: Lines that may wait for the disk: enough that a slow disk stops nobody for a moment, few enough to bound what a crash
+#: of the machine makes to be done again.
+_MOST_WAITING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,9 @@ class Journal:
         if whole < len(content):
             os.ftruncate(self._descriptor, whole)
         self._lines = content[:whole].splitlines()
+        self._waiting: deque[Future[None]] = deque()
+        self._thread: ThreadPoolExecutor | None = None
+        self._is_broken = False
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """What was there when the journal was opened; a line that cannot be read ends it."""
@@ -92,13 +101,58 @@ class Journal:
                 return
             yield values
 
-    def append(self, **values: Any) -> None:
-        """Adds a line and waits until the disk has it."""
+    def note(self, **values: Any) -> None:
+        """Adds a line that a killed process leaves, but a crash of the machine only once a later one was appended."""
         os.write(self._descriptor, json.dumps(values).encode() + b"\n")
+
+    def append(self, **values: Any) -> None:
+        """Adds a line and waits until the disk has it, and those before it."""
+        self.note(**values)
         os.fsync(self._descriptor)
 
+    def append_after(self, sync: Callable[[], object], then: Callable[[], object], **values: Any) -> None:
+        """Adds a line as soon as `sync` returned, and calls `then` once the disk has the line; does not wait for it.
+
+        All of it happens in one thread, in the order of the calls. After an error nothing of what waits is done.
+
+        Args:
+            sync: waits until the disk has what the line says.
+            then: removes what the line makes superfluous.
+            values: of the line.
+
+        Raises:
+            OSError: one of the lines before it failed.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1)
+        self._waiting.append(self._thread.submit(self._append_after, sync, then, values))
+        while self._waiting and (self._waiting[0].done() or len(self._waiting) > _MOST_WAITING):
+            self._waiting.popleft().result()
+
+    def settle(self) -> None:
+        """Waits until nothing waits any more.
+
+        Raises:
+            OSError: one of the lines failed.
+        """
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    def _append_after(self, sync: Callable[[], object], then: Callable[[], object], values: Mapping[str, Any]) -> None:
+        if self._is_broken:
+            return
+        try:
+            sync()
+            self.append(**values)
+            then()
+        except BaseException:
+            self._is_broken = True
+            raise
+
     def close(self) -> None:
-        """Closes the file."""
+        """Lets what waits come to its end and closes the file."""
+        if self._thread is not None:
+            self._thread.shutdown()
         os.close(self._descriptor)
 
 

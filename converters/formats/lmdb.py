@@ -90,7 +90,7 @@ class LMDBStore(Store):
         self._next_page += unit_bytes // PAGE_BYTES
 
     def append(self, unit: Path, ledger: Ledger) -> None:
-        """Copies the unit's pages to the end of the file, gives them their numbers, and waits for the disk."""
+        """Copies the unit's pages to the end of the file and gives them their numbers."""
         base = self._next_page
         with open(unit, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -98,8 +98,11 @@ class LMDBStore(Store):
         for offset in ledger.rows["offset"].tolist():
             page = base + (offset - PAGE_HEAD.size) // PAGE_BYTES
             os.pwrite(self._descriptor, page.to_bytes(8, "little"), page * PAGE_BYTES)
-        os.fdatasync(self._descriptor)
         self.adopt(ledger, size)
+
+    def sync(self) -> None:
+        """Waits until the disk has the pages."""
+        os.fdatasync(self._descriptor)
 
     def finish(self) -> FinishedStore:
         """Writes tree and head, has LMDB open the file and count, and sums it."""
