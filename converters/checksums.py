@@ -6,7 +6,9 @@ against accidents (disks, networks, cut copies), not against an adversary. The g
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, reduce
 from pathlib import Path
@@ -48,10 +50,13 @@ def file_crc32c(path: str | bytes | Path, *, threads: int = 1) -> tuple[int, int
             (about 9 GB/s): from the page cache, from fast arrays.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is a folder, a pipe or a device.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    # Not to hang on a pipe; for files the flag means nothing.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is not a file", os.fspath(path))
         if threads == 1:
             if hasattr(os, "posix_fadvise"):
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,11 @@ def test_a_file_s_sum_is_that_of_its_bytes_for_any_number_of_threads(size: int, 
     content = bytes(number * 7 % 251 for number in range(min(size, 1000))) * (size // 1000 + 1)
     (tmp_path / "file").write_bytes(content[:size])
     assert file_crc32c(tmp_path / "file", threads=threads) == (crc32c(content[:size]), size)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_folder_or_pipe_is_an_error_that_says_so_and_does_not_hang(tmp_path: Path, threads: int) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(OSError, match="is not a file"):
+            file_crc32c(path, threads=threads)
