@@ -105,6 +105,7 @@ def forecast(
         pool.begin(job)
         planned_seconds = clock() - began
         seen = _convert_some(pool, sample, format_, work, sample_seconds, clock)
+        work.journal.settle()  # units that are in their store are removed by then, and not counted twice
         taken = sum(path.stat().st_size for path in work.path.rglob("*") if path.suffix in (".unit", ".ledger", ".mdb"))
         free = shutil.disk_usage(near).free
     share = seen.written_files / planned.candidates
