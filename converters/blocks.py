@@ -53,8 +53,13 @@ def read_blocks(
     image_type = tf.string if raw_height_width is None else tf.uint8
     types = [image_type] + [tf.int64] * (len(RECORD_FIELDS) - 1)
 
+    # Defined out here: AutoGraph would rewrite a function that `fetch` defines, and all that it calls, into far slower
+    # code, although Python runs it and not the graph.
+    def read_arrays(wanted: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(read_block(wanted))
+
     def fetch(positions: tf.Tensor) -> dict[str, tf.Tensor]:
-        values = tf.numpy_function(lambda wanted: tuple(read_block(wanted)), [positions], types)
+        values = tf.numpy_function(read_arrays, [positions], types)
         values[0].set_shape([None] if raw_height_width is None else [None, *raw_height_width, 3])
         for value in values[1:]:
             value.set_shape([None])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dataio.cli.stepping import check_step_options, make_step
-from dataio.errors import LimitExceeded, RecipeError
+from dataio.errors import DataDamaged, LimitExceeded, RecipeError
 from dataio.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -218,20 +219,37 @@ def run(
             count = math.prod(len(values) for values in grid.values())
             where = f" on {len(datasets)} datasets" if len(datasets) > 1 else ""
             live.say(f"A sweep of {count} plans{where}, and the baselines: about {time_words(seconds)}.")
-        results = run_bench(
-            datasets,
-            recipe,
-            split=split,
-            step=step,
-            sweep=grid,
-            samples={one.way.name: Sample(one.data, total / one.records) for one in tried},
-            budget_seconds=budget,
-            command=shlex.join(["dataio", *sys.argv[1:]]),
-            on_progress=live.show,
-        )
+        with damage_said(paths):
+            results = run_bench(
+                datasets,
+                recipe,
+                split=split,
+                step=step,
+                sweep=grid,
+                samples={one.way.name: Sample(one.data, total / one.records) for one in tried},
+                budget_seconds=budget,
+                command=shlex.join(["dataio", *sys.argv[1:]]),
+                on_progress=live.show,
+            )
         if tried:
             results = results.replace(forecasts=forecasts(results, tried, total))
     return results, datasets
+
+
+@contextmanager
+def damage_said(paths: list[Path]) -> Iterator[None]:
+    """Turns what TensorFlow raises on damaged records into DataDamaged, which says how to find them."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as problem:
+        told = re.search(r"DataDamaged: (.*)", problem.message)
+        found = told[1] if told else problem.message.split("\n")[0][:300]
+        places = " or ".join(str(path) for path in paths)
+        raise DataDamaged(
+            f"{places}: a record could not be read: {found}. Find it with: dataio verify PATH"
+        ) from problem
 
 
 def make_recipe(

@@ -69,4 +69,6 @@ def _drop_output() -> None:
 
 
 def _say(problem: object) -> None:
-    print(f"dataio: {problem}", file=sys.stderr)
+    from dataio.converters.names import one_line
+
+    print(f"dataio: {one_line(str(problem))}", file=sys.stderr)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dataio.cli import bench as command
 from dataio.cli.bench import check_against, check_limit, make_recipe, show, write_outputs
 from dataio.cli.trying import Way, parse_ways
-from dataio.errors import DataNotFound, LimitExceeded, PlanError, RecipeError, RecordError
+from dataio.errors import DataDamaged, DataNotFound, LimitExceeded, PlanError, RecipeError, RecordError
 from dataio.recipe import Recipe
 from dataio.tuned import Tuned
 from tests.bench.memory_data import MemoryData
@@ -153,3 +153,14 @@ def test_outputs_name_the_data_of_the_plan_chosen(tmp_path: Path) -> None:
     results = sample_results()
     write_outputs(results, [MemoryData(tmp_path, records=8)], tmp_path / "out")
     assert Tuned.load(tmp_path / "out" / "tuned.json").data.path == str(tmp_path.resolve())
+
+
+def test_damaged_records_are_said_with_the_way_to_find_them() -> None:
+    import tensorflow as tf
+
+    told = "ValueError: DataDamaged: train.h5: record 3 is damaged\nTraceback (most recent call last): ..."
+    said = r"photos-hdf5: .*record 3 is damaged. Find it with: dataio verify"
+    with pytest.raises(DataDamaged, match=said), command.damage_said([Path("photos-hdf5")]):
+        raise tf.errors.InvalidArgumentError(None, None, told)
+    with pytest.raises(DataDamaged, match="corrupted record at 17"), command.damage_said([Path("photos")]):
+        raise tf.errors.DataLossError(None, None, "corrupted record at 17")
