@@ -21,12 +21,13 @@ class AppendingFile:
     A full disk or a size limit raises OSError from `append` or `flush`; nothing is lost silently.
     """
 
-    def __init__(self, path: Path, *, start: int = 0) -> None:
-        """Creates `path`, or empties it, and begins to write at byte `start`."""
+    def __init__(self, path: Path, *, start: int = 0, sums: bool = True) -> None:
+        """Creates `path`, or empties it, and begins to write at byte `start`; `crc` stays 0 unless it `sums`."""
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
         self._path = path
         self._pieces: list[bytes] = []
         self._gathered = 0
+        self._sums = sums
         self.offset = start
         """Where the next piece will lie, bytes from the start of the file."""
         self.crc = 0
@@ -37,7 +38,8 @@ class AppendingFile:
         """Adds pieces at the end."""
         for piece in pieces:
             self._pieces.append(piece)
-            self.crc = extend_crc32c(self.crc, piece)
+            if self._sums:
+                self.crc = extend_crc32c(self.crc, piece)
             self._gathered += len(piece)
             self.offset += len(piece)
         if self._gathered >= _GATHER_BYTES or len(self._pieces) >= _MOST_PIECES - 8:

@@ -49,7 +49,7 @@ class Finished:
     bytes: int
     """Size of the file."""
     crc: int
-    """CRC-32C of the file."""
+    """CRC-32C of the file; 0 where it goes into a store, which is summed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,15 @@ class Store(ABC):
 
     @abstractmethod
     def finish(self) -> FinishedStore:
-        """Closes the store and reads it back.
+        """Writes what only the end can tell, and reads the store back.
 
         Raises:
             DataDamaged: it does not hold what was added.
         """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Waits until the disk has all of it, and gives up the file."""
 
 
 class Format(ABC):

@@ -101,10 +101,13 @@ class Gathering:
             ) from problem
 
     def finish(self, split: str) -> FinishedStore:
-        """Closes the store of a split and reads it back."""
+        """Reads the store of a split back; then the disk has all of it."""
         with self._disk_trouble(split):
+            store = self._store(split)
+            finished = store.finish()  # while the disk still takes the last units
             self._journal.settle()
-        return self._store(split).finish()
+            store.close()
+        return finished
 
     def _store(self, split: str) -> Store:
         if split not in self._stores:

@@ -36,7 +36,7 @@ class UnitResult:
     file_bytes: int
     """Size of the unit file."""
     file_crc: int
-    """CRC-32C of the unit file."""
+    """CRC-32C of the unit file; 0 where it goes into a store, which is summed as a whole."""
     ledger_bytes: int
     """Size of its ledger."""
     ledger_crc: int

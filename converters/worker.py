@@ -42,6 +42,9 @@ def main(pipes: Sequence[tuple[int, int]]) -> None:
                 os.close(other)
             _be_worker(given, told)
         workers.add(pid)
+        # Told here and not by the worker: one that hangs from its first moment on can be ended alone.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(told, json.dumps({"pid": pid}).encode() + b"\n")
         # Only the worker may hold its ends: the parent learns from their closing that it is gone.
         os.close(given)
         os.close(told)
@@ -78,7 +81,6 @@ def _serve(lines: IO[str], out: IO[str]) -> None:
         with lock:
             out.write(json.dumps(message) + "\n")
 
-    say(pid=os.getpid())
     first = lines.readline()
     if not first:
         return

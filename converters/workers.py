@@ -68,7 +68,7 @@ class _Worker:
     stdin: IO[bytes]
     stdout: IO[bytes]
     pid: int | None = None
-    """Told by the worker itself as its first word."""
+    """Told by its group as the first word on its pipe."""
     units: deque[Unit] = field(default_factory=deque)
     heard: float = 0.0
     files_done: int = 0

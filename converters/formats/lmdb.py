@@ -47,7 +47,7 @@ class StagedPages(ShardWriter):
     """Writes the pages of one batch's values; page numbers count from the first of them."""
 
     def __init__(self, path: Path) -> None:
-        self._file = AppendingFile(path)
+        self._file = AppendingFile(path, sums=False)
 
     def add(self, record: StoredRecord) -> Placed:
         """Appends the pages of the record's Example."""
@@ -109,8 +109,6 @@ class LMDBStore(Store):
         import lmdb
 
         write_tree(self._descriptor, self._pages, self._lengths, self._next_page)
-        os.fsync(self._descriptor)
-        os.close(self._descriptor)
         with lmdb.open(os.fspath(self._path.parent), readonly=True, lock=False, map_size=0, max_dbs=0) as environment:
             entries = int(environment.stat()["entries"])
         if entries != len(self._pages):
@@ -118,6 +116,11 @@ class LMDBStore(Store):
         crc, size = file_crc32c(self._path, threads=usable_cores())
         offsets = np.frombuffer(self._pages, np.uint64).astype(np.int64) * PAGE_BYTES + PAGE_HEAD.size
         return FinishedStore(size, crc, offsets)
+
+    def close(self) -> None:
+        """Waits for the disk and closes the file."""
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
 
 
 def _copy(source: int, target: int, offset: int, size: int) -> None:

@@ -16,6 +16,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 #: Seconds between two plain lines, where the output is a file or a pipe.
 _LINE_SECONDS = 5.0
 
+#: Seconds between two pictures of the bar.
+_BAR_SECONDS = 0.1
+
 
 class TransferProgress:
     """Shows how far a transfer is; a context manager that leaves the terminal clean."""
@@ -43,6 +46,8 @@ class TransferProgress:
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
+                # No thread of its own: without one, a conversion forks its workers, which starts them sooner.
+                auto_refresh=False,
             )
             self._task = self._bar.add_task(what, total=None, files="")
 
@@ -73,7 +78,10 @@ class TransferProgress:
         if self._quiet:
             return
         if self._bar is not None:
-            self._bar.update(self._task, completed=done_bytes, total=total_bytes, files=files)
+            now = time.monotonic()
+            self._bar.update(self._task, completed=done_bytes, total=total_bytes, files=files, refresh=now >= self._due)
+            if now >= self._due:
+                self._due = now + _BAR_SECONDS
             return
         now = time.monotonic()
         if self._first_bytes is None:
