@@ -53,3 +53,9 @@ def test_given_advice_replaces_the_general_one() -> None:
 def test_a_verdict_goes_to_json_and_back() -> None:
     found = verdict(0.5, 0.49, 0.51)
     assert Verdict.from_json(found.to_json()) == found
+
+
+def test_a_loop_that_kept_up_is_fed_also_where_supply_alone_came_out_lower() -> None:
+    found = verdict(0.0, 0.0, 0.006, supply=850)
+    assert found.outcome == "fed"
+    assert "0.9" not in found.reason and "in the loop, which kept up" in found.reason
