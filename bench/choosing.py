@@ -51,7 +51,17 @@ def choose(
         ]
         if enough:
             return min(enough, key=lambda position: _price(candidates[position], cores))
-    fastest = max(range(len(candidates)), key=lambda position: candidates[position].samples.images_per_second.value)
+    by_rate = sorted(range(len(candidates)), key=lambda position: -candidates[position].samples.images_per_second.value)
+    fastest = by_rate[0]
+    parallel = next((position for position in by_rate if not _serial(candidates[position].plan)), fastest)
+    if fastest != parallel and not differs(
+        ratio_interval(
+            candidates[fastest].samples.round_images_per_second, candidates[parallel].samples.round_images_per_second
+        )
+    ):
+        fastest = (
+            parallel  # one picture after the other is only taken where it is surely better: noise must not choose it
+        )
     tied = [position for position, candidate in enumerate(candidates) if _tied(candidate, candidates[fastest])]
     return min(tied, key=lambda position: complexity(candidates[position].plan))
 
@@ -60,6 +70,10 @@ def complexity(plan: Plan) -> int:
     """In how many fields a plan differs from AUTOTUNE throughout; 0 is the plan that needs no explaining."""
     default = Plan()
     return sum(getattr(plan, name) != getattr(default, name) for name in Plan.model_fields)
+
+
+def _serial(plan: Plan) -> bool:
+    return not plan.autotune and plan.num_parallel_calls in (1, "auto")
 
 
 def _price(candidate: Candidate, cores: int) -> tuple[int, int, int]:

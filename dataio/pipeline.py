@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataio.data import Data, Order, Read, Shard
-from dataio.errors import PlanError
+from dataio.errors import PlanError, RecipeError
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stages.batch_kernel import make_batch_decoder
@@ -57,6 +57,7 @@ def build(
     Raises:
         DataNotFound: no such split.
         PlanError: the plan is not allowed for the recipe, or the shard holds no record.
+        RecipeError: there are too few records for one whole batch, and the recipe drops what is not whole.
         MissingExtra: the plan's kernel needs packages that are not installed.
     """
     import tensorflow as tf
@@ -72,12 +73,17 @@ def build(
             f"{data.path}: split {split!r} has {data.split(split).records} records, "
             f"too few for {num_shards} shards; use fewer replicas"
         )
+    drop_remainder = training and recipe.drop_remainder
+    if drop_remainder and count < recipe.batch_size:
+        raise RecipeError(
+            f"{data.path}: the {count} records of split {split!r} do not fill a single batch of {recipe.batch_size}: "
+            "training would see nothing; use a smaller batch_size, or Recipe(drop_remainder=False)"
+        )
     if data.format != "tfrecord":
         close_iterators_at_exit()  # the other formats are read by Python functions
     clock = EpochClock(initial_epoch)
     records = _records_with_epoch(data, recipe, plan, split, training, shard, clock)
     records = records.apply(tf.data.experimental.assert_cardinality(count))
-    drop_remainder = training and recipe.drop_remainder
     finish = make_finisher(recipe, len(data.class_names))
     if recipe.transform is not None:
         close_iterators_at_exit()  # the transform may be a Python function

@@ -93,7 +93,9 @@ def bench(
             show_default=False,
         ),
     ] = None,
-    budget: Annotated[float, typer.Option(help="Seconds for everything, unless there is a sweep.", min=1)] = 60.0,
+    budget: Annotated[
+        float, typer.Option(help="Seconds to aim at; baselines and a sweep are measured whole.", min=1)
+    ] = 60.0,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for results.json, tuned.json and report.html.", show_default=False),

@@ -60,6 +60,8 @@ def demo(
         "in training code the tuned pipeline is\n\n"
         "    import dataio\n"
         f'    train = dataio.load_tuned("{folder / "tuned.json"}").build(split="train")\n\n'
+        "Longer, for narrower intervals: "
+        f"dataio bench {folder / 'tfrecord'} --accelerator {_ACCELERATOR} --budget 180\n"
         f"Your own pictures: dataio demo --src FOLDER. All of this can be deleted: {folder}",
         soft_wrap=True,
     )

@@ -161,7 +161,10 @@ def _conclusion(results: Results) -> RenderableType:
         lines.append(Text(f"{bound}."))
     if chosen.cold_images_per_second is not None:
         lines.append(
-            Text(f"With its files not in the page cache: {rate_words(chosen.cold_images_per_second)} images/s.")
+            Text(
+                f"With its files not in the page cache, once: {rate_words(chosen.cold_images_per_second)} images/s, "
+                "without an interval."
+            )
         )
     lines.append(
         Text(

@@ -75,3 +75,10 @@ def test_a_plan_that_only_just_meets_the_demand_does_not_count_as_enough() -> No
 def test_where_nothing_suffices_the_fastest_is_taken() -> None:
     plans = [candidate(Plan(num_parallel_calls=1), rates(300)), candidate(Plan(num_parallel_calls=2), rates(500))]
     assert choose(plans, demand_images_per_second=1000, cores=2) == 1
+
+
+def test_one_picture_after_the_other_is_only_taken_where_it_is_surely_better() -> None:
+    naive = Plan(num_parallel_calls=1, cycle_length=1, prefetch=0, autotune=False)
+    noisy, other = [1400, 600, 1250, 900, 1100], [600, 1400, 900, 1200, 1000]
+    assert choose([candidate(naive, noisy), candidate(Plan(), other)]) == 1
+    assert choose([candidate(naive, rates(1200)), candidate(Plan(), rates(1000))]) == 0

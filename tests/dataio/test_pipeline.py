@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dataio.errors import DataNotFound, PlanError
+from dataio.errors import DataNotFound, PlanError, RecipeError
 from dataio.pipeline import build
 from dataio.plan import Plan
 from dataio.recipe import Recipe
@@ -171,6 +171,8 @@ def test_what_cannot_be_is_refused_with_the_remedy(memory_data: MemoryData) -> N
         build(memory_data, EXACT, split="validation")
     with pytest.raises(PlanError, match="fewer replicas"):
         build(memory_data, EXACT, num_shards=30, shard_index=0)
+    with pytest.raises(RecipeError, match="smaller batch_size"):
+        build(memory_data, EXACT.replace(drop_remainder=True, batch_size=25))
     with pytest.raises(PlanError, match="shard_index"):
         build(memory_data, EXACT, num_shards=2, shard_index=2)
 
