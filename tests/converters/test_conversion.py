@@ -364,9 +364,11 @@ class Disturbance:
 
     def __call__(self, progress: Progress) -> None:
         if not self.happened:
-            # The workers are children of the one child of ours.
-            group = psutil.Process().children()[0]
+            # The workers are children of our newest child; older ones are other tests' (multiprocessing's tracker).
+            group = max(psutil.Process().children(), key=lambda child: child.create_time())
+            until = time.monotonic() + 30
             while not group.children():
+                assert time.monotonic() < until, "the workers did not start"
                 time.sleep(0.01)
             group.children()[-1].send_signal(self._number)
             self.happened = True
