@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dataio.bench.results import Rate
+from dataio.bench.results import Bound, Rate
 from dataio.bench.words import (
+    bound_sentence,
     byte_words,
     gain_words,
     gains_sentence,
@@ -85,3 +86,12 @@ def test_an_undecided_verdict_is_not_told_as_a_finding() -> None:
     assert results.verdict is not None
     told = headline(results.replace(verdict=results.verdict.replace(outcome="inconclusive")))
     assert "does not decide" in told
+
+
+def test_a_bound_that_the_plan_has_passed_is_not_told_since_it_does_not_do_that_work() -> None:
+    results = sample_results()
+    rate = results.chosen.images_per_second.median
+    storage = Bound(name="storage, cold", images_per_second=rate / 2, how="read once")
+    decoding = Bound(name="decoding", images_per_second=rate * 2, how="bare loop")
+    assert "50% of the bound by decoding" in bound_sentence(results.replace(bounds=(storage, decoding)))
+    assert bound_sentence(results.replace(bounds=(storage,))) == ""
