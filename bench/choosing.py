@@ -54,14 +54,13 @@ def choose(
     by_rate = sorted(range(len(candidates)), key=lambda position: -candidates[position].samples.images_per_second.value)
     fastest = by_rate[0]
     parallel = next((position for position in by_rate if not _serial(candidates[position].plan)), fastest)
+    # One picture after the other is only taken where it is surely better: noise must not choose it.
     if fastest != parallel and not differs(
         ratio_interval(
             candidates[fastest].samples.round_images_per_second, candidates[parallel].samples.round_images_per_second
         )
     ):
-        fastest = (
-            parallel  # one picture after the other is only taken where it is surely better: noise must not choose it
-        )
+        fastest = parallel
     tied = [position for position, candidate in enumerate(candidates) if _tied(candidate, candidates[fastest])]
     return min(tied, key=lambda position: complexity(candidates[position].plan))
 
