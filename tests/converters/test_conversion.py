@@ -276,8 +276,10 @@ def run_command(source: Path, out: Path, to: str, *, limit_bytes: int | None = N
 
 
 def lines_of_journal(out: Path) -> int:
-    path = out / WORK_FOLDER / "journal.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    try:
+        return (out / WORK_FOLDER / "journal.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:  # not begun yet, or done already
+        return 0
 
 
 @every_format
