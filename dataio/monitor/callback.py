@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 import weakref
 from collections.abc import Sequence
@@ -12,10 +13,11 @@ import keras
 import tensorflow as tf
 
 from dataio.monitor.advice import advise
+from dataio.monitor.asking import fit_runs
 from dataio.monitor.comparison import compare
 from dataio.monitor.epochs import ComparedEpoch, Epoch, TimedEpoch
 from dataio.monitor.fitting import NOT_WATCHED, FitSession
-from dataio.monitor.recorders import CallRecorder
+from dataio.monitor.recorders import CallRecorder, StepRecorder
 from dataio.monitor.scalars import ScalarWriter
 from dataio.monitor.summary import EpochSummary, MonitorSummary, outcome_of, percent, stall_of
 from dataio.monitor.timing import Timing, make_recorder
@@ -23,7 +25,13 @@ from dataio.monitor.watching import TimedDistributed, TimedIterator, WatchedData
 from dataio.stages.closing import close_iterators_at_exit
 from dataio.stall import Outcome, Stall
 
-_NOTHING_SEEN = "no step was seen yet: train on monitor.watch(dataset)"
+_NOTHING_SEEN = (
+    "no step was seen yet: train on monitor.watch(dataset), and where Keras trains give fit callbacks=[monitor] too"
+)
+_NOT_A_CALLBACK = (
+    "fit was given a watched dataset but not the monitor, so nothing is measured: call "
+    "model.fit(monitor.watch(train), callbacks=[monitor])"
+)
 
 
 class StarvationWarning(UserWarning):
@@ -65,6 +73,8 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         self._epochs: list[Epoch] = []
         self._watched: list[weakref.ref[WatchedDataset]] = []
         self._session: FitSession | None = None
+        self._loops = False  # whether the epochs are those of a loop of the user's
+        self._blind = False  # whether a fit over something else was warned of
         self._obstacle = _NOTHING_SEEN
         self._explanation: str | None = None
         self._warned: Outcome | None = None
@@ -106,13 +116,14 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         else:
             reason = f"the step waited for input {percent(stall, indistinguishable=indistinguishable)} of the time"
         step_ms = seen[-1].step_ms if seen else None
+        explanation = self._session.explain() if self._session else self._explanation
         return MonitorSummary(
             method=method if stall is not None else "none",
             outcome=outcome,
             stall=stall,
             indistinguishable=indistinguishable,
             reason=reason,
-            advice=advise(step_ms, self._explanation) if outcome in {"limited", "starved"} else "",
+            advice=advise(step_ms, explanation) if outcome in {"limited", "starved"} else "",
             epochs=epochs,
         )
 
@@ -121,11 +132,16 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
 
         Args:
             dataset: a tf.data.Dataset, for `fit` as it is before a strategy distributes it; or a distributed dataset,
-                for a loop of your own.
+                for a loop of your own. One that is watched already stays as it is; from another monitor, this one
+                takes it over.
 
         Raises:
             TypeError: it is neither.
         """
+        if isinstance(dataset, WatchedDataset):
+            return dataset if dataset.is_watched_by(self) else WatchedDataset(dataset.plain, self)
+        if isinstance(dataset, TimedDistributed):
+            dataset = dataset.plain
         if isinstance(dataset, tf.data.Dataset):
             return WatchedDataset(dataset, self)
         if not hasattr(dataset, "element_spec"):
@@ -140,39 +156,65 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         others = [one for one in self._watched if one() is not None and one() is not instead_of]
         self._watched = [*others, weakref.ref(dataset)]
 
-    def open_iterator(self, dataset: WatchedDataset) -> Any:
+    def open_iterator(self, dataset: WatchedDataset, method: str | None) -> Any:
         """An iterator for whoever iterates over a watched dataset: Keras gets TensorFlow's own, a loop a timed one."""
-        if self._session is not None:
-            return self._session.open_iterator(dataset)
+        in_python = keras.backend.backend() != "tensorflow"  # such backends take batches as a loop of one's own does
+        if method is not None and not (method == "fit" and in_python):
+            if self._session is not None:
+                return self._session.open_iterator(dataset)
+            if method == "fit":
+                self._say_forgotten()
+            return iter(dataset.plain)
+        if self._session is not None and fit_runs():
+            return iter(dataset.plain)  # a callback of the user's looks at some batches meanwhile
         iterator = iter(dataset.plain)
         recorder = make_recorder(iterator, self._timing, told=dataset.is_told, keep=False)
-        self._begin_loop(TimedEpoch(len(self._epochs), recorder, self._batch_size or dataset.batch_size()))
+        self._begin_loop(recorder, self._batch_size or dataset.batch_size())
         return TimedIterator(iterator, recorder)
 
     def _open_distributed(self, dataset: Any) -> TimedIterator:
         recorder = CallRecorder(clock=self._timing.clock, synchronise=self._timing.synchronise)
-        batch_size = self._batch_size or batch_size_of(dataset.element_spec)
-        self._begin_loop(TimedEpoch(len(self._epochs), recorder, batch_size))
+        self._begin_loop(recorder, self._batch_size or batch_size_of(dataset.element_spec))
         return TimedIterator(iter(dataset), recorder)
 
-    def _begin_loop(self, epoch: TimedEpoch) -> None:
+    def _begin_loop(self, recorder: StepRecorder, batch_size: int | None) -> None:
+        """A loop's next epoch; whatever a `fit` showed before, finished or broken off, is another training's."""
+        if not self._loops:
+            self._forget()
+            self._loops = True
         for earlier in self._epochs:
             earlier.finish()
-        self._epochs.append(epoch)
+        self._epochs.append(TimedEpoch(len(self._epochs), recorder, batch_size))
         self._obstacle = "too few steps were seen"
+
+    def _say_forgotten(self) -> None:
+        """A fit takes batches of a watched dataset and does not tell when its steps begin."""
+        said = self._obstacle == _NOT_A_CALLBACK
+        self._forget()
+        self._obstacle = _NOT_A_CALLBACK
+        if self._warn and not said:
+            warnings.warn(f"StarvationMonitor: {_NOT_A_CALLBACK}", StarvationWarning, stacklevel=4)
+
+    def _forget(self) -> None:
+        """A new training begins."""
+        self._session, self._epochs, self._warned, self._explanation = None, [], None, None
+        self._loops = self._blind = False
 
     # What Keras's fit tells.
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """A fit begins; what came before it was Keras looking at a batch, or an earlier training."""
-        self._epochs, self._warned, self._explanation = [], None, None
+        """A fit begins; what came before it was an earlier training."""
+        self._forget()
         if keras.backend.backend() != "tensorflow":
             return  # the other backends iterate over the dataset in Python, as a loop of one's own does
         strategy = self.model.distribute_strategy
+        # Keras distributes the dataset under every strategy but the default one, whose class has no public name.
+        distributed = type(strategy) is not type(tf.distribute.get_strategy()) or tf.distribute.has_strategy()
+        if distributed and len(self._watched) > 1:
+            gc.collect()  # datasets of earlier fits are held by nothing but cycles; they would count as watched
         self._session = FitSession(
             batches_per_execution=int(self.model.steps_per_execution),
-            # Keras distributes the dataset under every strategy but the default one, whose class has no public name.
-            distributed=type(strategy) is not type(tf.distribute.get_strategy()) or tf.distribute.has_strategy(),
+            distributed=distributed,
             timing=self._timing,
             batch_size=self._batch_size,
             watched=[dataset for one in self._watched if (dataset := one()) is not None],
@@ -187,6 +229,8 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         """A step begins."""
         if self._session is not None:
             self._session.begin_step()
+            if self._session.obstacle == NOT_WATCHED:
+                self._say_not_watched()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """A step has ended."""
@@ -208,7 +252,8 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         if self._session is None:
             return
         self._session.end_epoch()
-        self._explanation = self._session.explanation
+        if self._session.obstacle == NOT_WATCHED:
+            self._say_not_watched()
         if self._session.epochs and self._session.epochs[-1].number == epoch:
             summary = self._session.epochs[-1].summary()
             if self._scalars is not None:
@@ -221,12 +266,16 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
             return
         self._session.end_epoch()
         self._epochs, self._obstacle = self._session.epochs, self._session.obstacle
+        self._explanation = self._session.explain()
         self._session = None
-        if self._warn and self._obstacle == NOT_WATCHED and not self._epochs:
-            warnings.warn(f"StarvationMonitor: {NOT_WATCHED}", StarvationWarning, stacklevel=2)
 
     def _all_epochs(self) -> list[Epoch]:
         return self._session.epochs if self._session is not None else self._epochs
+
+    def _say_not_watched(self) -> None:
+        if self._warn and not self._blind:
+            warnings.warn(f"StarvationMonitor: {NOT_WATCHED}", StarvationWarning, stacklevel=3)
+        self._blind = True
 
     def _warn_about(self, epoch: EpochSummary) -> None:
         """Warns once a fit, and again when it gets worse."""
@@ -242,7 +291,7 @@ class StarvationMonitor(keras.callbacks.Callback):  # type: ignore[misc]
         share = percent(epoch.stall, indistinguishable=epoch.indistinguishable)
         warnings.warn(
             f"StarvationMonitor: in epoch {epoch.epoch} the step waited for input {share} of the time{times}: "
-            f"{outcome}. {advise(epoch.step_ms, self._explanation)}",
+            f"{outcome}. {advise(epoch.step_ms, self._session.explain() if self._session else None)}",
             StarvationWarning,
             stacklevel=2,
         )

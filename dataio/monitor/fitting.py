@@ -49,8 +49,7 @@ class FitSession:
         self._batch_size = batch_size
         self.epochs: list[Epoch] = []
         """Epochs seen so far, the running one last."""
-        self.explanation: str | None = None
-        """What held the input up in the last epoch, in words."""
+        self._explanation: str | None = None
         self.obstacle = NOT_WATCHED
         """Why no stall can be given, if none can."""
         self._testing = False
@@ -59,13 +58,14 @@ class FitSession:
         self._running: StepRecorder | ComparedEpoch | None = None
         self._comparison: ReadyRecorder | None = None
         self._watched: WatchedDataset | None = None
+        self._counted = 0
         # Keras holds the iterator; here it is held only while an epoch runs, so that it can go when Keras lets it go.
         self._newest: tuple[weakref.ref[tf.data.Iterator], float] | None = None
         self._live: tf.data.Iterator | None = None
-        self._opened = 0.0
-        self._stopped: float | None = None
+        self._opened = self._stepped = self._stopped = 0.0
         if distributed and len(watched) == 1:
             self._compare(watched[0])
+            self._counted = watched[0].counter.value()
         elif distributed and watched:
             self.obstacle = (
                 "under a distribution strategy a monitor can watch one dataset only: use another one for validation"
@@ -98,7 +98,7 @@ class FitSession:
             steps: executions x steps_per_execution an epoch, None where Keras does not know.
         """
         self._number, self._begun, self._ended = number, 0, []
-        self._running = self._stopped = None
+        self._running = None
         if self._comparison is not None:
             self._comparison.start_epoch(same_iterator=bool(self.epochs) and self._goes_on(steps))
 
@@ -107,6 +107,7 @@ class FitSession:
         if self._begun == 0:
             self._start()
         self._begun += 1
+        self._stepped = self._timing.clock()
         if isinstance(self._running, ComparedEpoch):
             self._running.executions += 1
             self._running.recorder.begin()
@@ -134,10 +135,17 @@ class FitSession:
             self._running.exhausted()
         self._running = None
         self.epochs[-1].finish()
-        if self._live is not None:
-            stopped = self._timing.clock() if self._stopped is None else self._stopped
-            self.explanation = explain(self._live, stopped - self._opened)
-            self._live = None
+        if self._distributed and self._watched is not None and self._watched.counter.value() == self._counted:
+            self.obstacle, self.epochs = NOT_WATCHED, []
+            self._watched = self._comparison = None
+        self._explanation, self._live = self.explain(), None
+
+    def explain(self) -> str | None:
+        """What held the input up in the running epoch, or in the last one, in words; None where nothing tells."""
+        if self._live is None:
+            return self._explanation
+        # Not until now: a training that was broken off may be asked about much later.
+        return explain(self._live, max(self._stopped, self._stepped) - self._opened)
 
     def _start(self) -> None:
         """The first step of an epoch begins; its iterator exists now."""

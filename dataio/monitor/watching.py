@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import tensorflow as tf
 
+from dataio.monitor.asking import keras_method
 from dataio.monitor.recorders import StepRecorder
 
 
@@ -17,8 +19,13 @@ class Watcher(Protocol):
     def add_watched(self, dataset: WatchedDataset, *, instead_of: WatchedDataset | None) -> None:
         """There is a new watched dataset, derived from another one or not."""
 
-    def open_iterator(self, dataset: WatchedDataset) -> Any:
-        """A new iterator over the dataset."""
+    def open_iterator(self, dataset: WatchedDataset, method: str | None) -> Any:
+        """A new iterator over the dataset.
+
+        Args:
+            dataset: which.
+            method: of Keras's, that asks for it; None: a loop of the user's.
+        """
 
 
 class BatchCounter:
@@ -62,6 +69,10 @@ class WatchedDataset(tf.data.Dataset):  # type: ignore[misc]
         super().__init__(tf.data.experimental.to_variant(self.counted))
         watcher.add_watched(self, instead_of=instead_of)
 
+    def is_watched_by(self, watcher: Watcher) -> bool:
+        """Whether it tells `watcher`."""
+        return self._watcher is watcher
+
     def _inputs(self) -> list[tf.data.Dataset]:
         return [self.counted]
 
@@ -73,7 +84,7 @@ class WatchedDataset(tf.data.Dataset):  # type: ignore[misc]
     def __iter__(self) -> Any:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return self._watcher.open_iterator(self)
+        return self._watcher.open_iterator(self, keras_method(sys._getframe(1)))
 
     # Keras maps and prefetches the dataset it is given when `fit` has class weights; what it gets stays watched.
     def map(self, *arguments: Any, **options: Any) -> WatchedDataset:
@@ -148,16 +159,18 @@ class TimedDistributed:
     """A distributed dataset whose `next` is timed; each iteration is an epoch."""
 
     def __init__(self, dataset: Any, open_timed: Any) -> None:
-        self._dataset, self._open_timed = dataset, open_timed
+        self.plain = dataset
+        """The dataset as it was given."""
+        self._open_timed = open_timed
 
     def __iter__(self) -> TimedIterator:
-        timed: TimedIterator = self._open_timed(self._dataset)
+        timed: TimedIterator = self._open_timed(self.plain)
         return timed
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self.plain)
 
     @property
     def element_spec(self) -> Any:
         """As that of the dataset."""
-        return self._dataset.element_spec
+        return self.plain.element_spec

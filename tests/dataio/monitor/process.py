@@ -1,8 +1,9 @@
 """Run as a process of its own: what a monitor does where the whole process is concerned.
 
-    python process.py {mirrored|two-watched|crash}
+    python process.py {mirrored|two-watched|other|again|crash}
 
-`mirrored` and `two-watched` print the monitor's summary as JSON; `crash` ends in an error while a pipeline over a
+`mirrored`, `two-watched`, `other` (fit over a dataset that is not the watched one) and `again` (a second fit over the
+data, watched anew) print the monitor's summary as JSON; `crash` ends in an error while a pipeline over a
 Python function is still producing.
 """
 
@@ -18,7 +19,7 @@ from dataio import StarvationMonitor
 from tests.dataio.monitor.sleeping import make_model, make_sleeper
 
 
-def mirrored(*, two_watched: bool) -> None:
+def mirrored(mode: str) -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -26,9 +27,11 @@ def mirrored(*, two_watched: bool) -> None:
     with strategy.scope():
         model = make_model(0.0005)
     model.build((None, 4))
+    if mode == "again":
+        model.fit(monitor.watch(make_sleeper(0.001, 5)), callbacks=[monitor], verbose=0)
     train = monitor.watch(make_sleeper(0.03, 50))
-    options = {"validation_data": monitor.watch(make_sleeper(0.001, 5))} if two_watched else {}
-    model.fit(train, callbacks=[monitor], verbose=0, **options)
+    options = {"validation_data": monitor.watch(make_sleeper(0.001, 5))} if mode == "two-watched" else {}
+    model.fit(make_sleeper(0.03, 50) if mode == "other" else train, callbacks=[monitor], verbose=0, **options)
     print(monitor.summary().model_dump_json(), flush=True)
 
 
@@ -56,4 +59,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "crash":
         crash()
     else:
-        mirrored(two_watched=sys.argv[1] == "two-watched")
+        mirrored(sys.argv[1])

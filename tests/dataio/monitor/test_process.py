@@ -46,6 +46,19 @@ def test_under_a_strategy_two_watched_datasets_cannot_be_told_apart() -> None:
     assert "one dataset only" in summary.reason
 
 
+def test_under_a_strategy_another_dataset_than_the_watched_one_is_noticed() -> None:
+    summary = summary_of("other")
+    assert summary.stall is None
+    assert summary.epochs == ()
+    assert "not watched" in summary.reason
+
+
+def test_under_a_strategy_the_dataset_of_an_earlier_fit_does_not_count_as_watched() -> None:
+    summary = summary_of("again")
+    assert summary.method == "comparison"
+    assert summary.epochs[0].steps == 50
+
+
 @pytest.mark.parametrize("attempt", range(2))
 def test_a_training_that_fails_in_the_middle_of_an_epoch_ends(attempt: int) -> None:
     done = run("crash")
