@@ -41,7 +41,7 @@ STAGE_WORDS: dict[Stage, str] = {
     "batch": "copy into a batch",
     "finish": "normalise, labels",
     "hand over": "hand over batches",
-    "op overhead": "dispatch of ops (clock less operators)",
+    "op overhead": "TensorFlow's overhead of running ops",
 }
 
 #: Batches after an iterator's start that a reading leaves out: tracing, opening files, first touch of memory.

@@ -11,6 +11,7 @@ import psutil
 import tensorflow as tf
 from pydantic import Field
 
+from dataio.bench.filling import first_fill
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.judging import Verdict, judge
 from dataio.bench.operators import OperatorLoad, Reading, Tuned, TuningLog, loads_between, name_limit, read_model
@@ -18,6 +19,7 @@ from dataio.bench.stalling import measure_stall
 from dataio.bench.stats import median_interval
 from dataio.bench.step import Step
 from dataio.bench.traps import Surroundings, Trap, find_traps
+from dataio.bench.words import with_fill
 from dataio.errors import StepError
 from dataio.loading import load_function
 from dataio.machine import usable_cores, usable_memory_bytes
@@ -131,6 +133,7 @@ def diagnose(
             advice=[f"{trap.operator}: {trap.fix}" for trap in traps if trap.cost == "speed"],
             budget_seconds=budget_seconds,
         )
+        verdict = with_fill(verdict, first_fill(samples))
     return Diagnosis(
         dataset=name,
         traps=traps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ class Nvml(Protocol):
     def nvmlInit(self) -> object: ...
     def nvmlShutdown(self) -> object: ...
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any: ...
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any: ...
     def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Any: ...
 
 
@@ -42,10 +44,10 @@ class GpuLoad:
         """
         Args:
             sample_seconds: time between two readings.
-            load_nvml: gives nvidia-ml-py, or None where it is not installed.
+            load_nvml: gives nvidia-ml-py, or None where it is not installed or TensorFlow uses no GPU.
         """
         self._sample_seconds = sample_seconds
-        self._nvml = (load_nvml or _import_nvml)()
+        self._nvml = (load_nvml or import_nvml)()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._shares: list[float] = []
@@ -75,7 +77,7 @@ class GpuLoad:
 
     def _watch(self, nvml: Nvml) -> None:
         try:
-            handle = nvml.nvmlDeviceGetHandleByIndex(0)
+            handle = _first_visible(nvml)
             while not self._stop.wait(self._sample_seconds):
                 self._shares.append(nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
         except nvml.NVMLError:  # the device does not tell its utilisation (some virtual GPUs): what was read stays
@@ -105,10 +107,25 @@ def host_to_device_bytes_per_second(
     return copied / (clock() - start)
 
 
-def _import_nvml() -> Nvml | None:
+def import_nvml() -> Nvml | None:
+    """nvidia-ml-py; None where it is not installed (extra `gpu`), and where TensorFlow uses no GPU: what one then does
+    is another program's work."""
+    if not tf.config.list_logical_devices("GPU"):
+        return None
     try:
         import pynvml
     except ImportError:  # comes with the extra `gpu`
         return None
     nvml: Nvml = pynvml
     return nvml
+
+
+def _first_visible(nvml: Nvml) -> Any:
+    """The device that TensorFlow calls GPU:0. NVML counts all devices of the machine, CUDA those that it may see.
+
+    Source: CUDA C++ Programming Guide, environment variables: CUDA_VISIBLE_DEVICES lists numbers or UUIDs.
+    """
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    if first.startswith(("GPU-", "MIG-")):
+        return nvml.nvmlDeviceGetHandleByUUID(first)
+    return nvml.nvmlDeviceGetHandleByIndex(int(first) if first.isdecimal() else 0)

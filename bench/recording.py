@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dataio.bench.choosing import Candidate
 from dataio.bench.costs import STAGE_WORDS, Costs
+from dataio.bench.filling import first_fill
 from dataio.bench.measuring import StallSamples
 from dataio.bench.predicting import Predictor
 from dataio.bench.results import (
@@ -156,6 +157,10 @@ def loop_record(name: str, data: str, samples: StallSamples) -> Loop:
         wait_seconds=samples.wait_seconds,
         ready=samples.ready,
         step_seconds=samples.step_seconds,
+        first_fill=first_fill(samples),
+        # A simulated step leaves the GPU alone: what it then does is another program's.
+        gpu_utilisation=samples.gpu_utilisation if samples.known_step_seconds is None else None,
+        host_to_device_bytes_per_second=samples.host_to_device_bytes_per_second,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from dataio.bench.filling import FirstFill
 from dataio.bench.judging import Verdict
 from dataio.bench.machine import Machine
 from dataio.plan import Plan
@@ -109,6 +110,14 @@ class Loop(Record):
     """Batches that were ready as each one was asked for: where one was, getting it counts as no wait."""
     step_seconds: tuple[NotNegative, ...]
     """How long each step then held the device."""
+    first_fill: FirstFill | None = None
+    """What the start of each epoch costs beside; None where no epoch after the first began, or where epochs are so
+    short that their starts are counted among the waits."""
+    gpu_utilisation: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of time in which the first GPU ran anything, by NVML; low: it waited. None without a GPU, without NVML, and
+    for a simulated step, which uses none."""
+    host_to_device_bytes_per_second: NotNegative | None = None
+    """How fast a batch's pictures are copied to the first GPU; None without one."""
 
     @property
     def counted_wait_seconds(self) -> tuple[float, ...]:

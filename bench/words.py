@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from dataio.bench.results import Rate, Results, Run
+from dataio.bench.filling import FirstFill
+from dataio.bench.gains import Gain, gain
+from dataio.bench.judging import Verdict
+from dataio.bench.results import Loop, Results, Run
 from dataio.plan import Plan
+from dataio.stall import LIMITED_FROM
 
 #: Outcome of a verdict as a sentence about the device.
 OUTCOMES = {
@@ -13,6 +18,16 @@ OUTCOMES = {
     "limited": "The device is limited by input",
     "starved": "The device starves",
     "inconclusive": "The measurement does not decide",
+}
+
+#: Share of an epoch's time from which on its first fill is told beside the stall, which leaves it out.
+#: Source: the line from which a stall makes a step `limited`.
+TOLD_FILL = LIMITED_FROM
+
+#: The baselines that a gain is told over, by the name of their run.
+BASELINES = {
+    "autotune": "the pipeline of TensorFlow's guide (all AUTOTUNE)",
+    "autotune_fused": "that pipeline with decode and crop in one op",
 }
 
 
@@ -86,26 +101,19 @@ def short_name(name: str) -> str:
     return name
 
 
-def gain(run: Run, baseline: Run | None) -> float | None:
-    """How many times as fast `run` is as `baseline`; None without one."""
-    if baseline is None or baseline.images_per_second.median == 0:
-        return None
-    return run.images_per_second.median / baseline.images_per_second.median
+def ratio_words(gain: Gain) -> str:
+    """A gain's interval: `1.05 to 1.40`, or `0.70 or more` where it has no upper end."""
+    low, high = (f"{value:.2f}" if value < 10 else f"{value:,.0f}" for value in (gain.low, gain.high))
+    return f"{low} or more" if gain.high == math.inf else f"{low} to {high}"
 
 
 def gain_words(run: Run, baseline: Run, noise: float) -> str:
-    """The gain over a baseline, told as a tie where the two intervals overlap or the noise floor exceeds it."""
-    times = gain(run, baseline)
+    """The gain over a baseline with its interval, told as a tie where it is within the noise."""
+    times = gain(run, baseline, noise=noise)
     if run is baseline or times is None:
         return "the same plan"
-    if overlap(run.images_per_second, baseline.images_per_second) or abs(times - 1) <= noise:
-        return f"{times:.2f} x, within the noise"
-    return f"{times:.2f} x"
-
-
-def overlap(one: Rate, other: Rate) -> bool:
-    """Whether two intervals share a value."""
-    return one.low <= other.high and other.low <= one.high
+    tie = ", within the noise," if times.is_noise else ""
+    return f"{times.value:.2f} x ({ratio_words(times)}){tie}"
 
 
 def gains_sentence(results: Results) -> str:
@@ -115,10 +123,11 @@ def gains_sentence(results: Results) -> str:
     """
     chosen = results.chosen
     parts = []
-    for name, words in (("autotune", "AUTOTUNE's guide pipeline"), ("autotune_fused", "the same with fused crop")):
+    for name, words in BASELINES.items():
         baseline = results.run(name, chosen.data)
         if baseline is not None:
-            parts.append(f"{gain_words(chosen, baseline, results.noise)} against {words}")
+            told = gain_words(chosen, baseline, results.noise)
+            parts.append(f"{told} as {words}" if baseline is chosen else f"{told} against {words}")
     return "; ".join(parts)
 
 
@@ -134,6 +143,43 @@ def bound_sentence(results: Results) -> str:
     return f"It reaches {share:.0%} of the bound by {bound.name}, {rate_words(bound.images_per_second)} images/s"
 
 
+def chosen_loop(results: Results) -> Loop | None:
+    """The loop with the step on the plan chosen; None without a step."""
+    chosen = results.chosen
+    loops = [loop for loop in results.loops if (loop.run, loop.data) == (chosen.name, chosen.data)]
+    return loops[-1] if loops else None
+
+
+def fill_words(fill: FirstFill | None) -> str:
+    """What the starts of epochs cost, where that is worth telling beside the stall; empty otherwise."""
+    if fill is None or fill.share <= TOLD_FILL:
+        return ""
+    return (
+        f"besides, the start of every epoch of {fill.epoch_batches:,} batches takes {time_words(fill.seconds)}: "
+        f"{share_words(fill.share)} of the time"
+    )
+
+
+def with_fill(verdict: Verdict, fill: FirstFill | None) -> Verdict:
+    """The verdict with what the starts of epochs cost told after its reason: its stall leaves them out, and a loop that
+    is fed within epochs may still lose time at their starts."""
+    words = fill_words(fill)
+    return verdict.replace(reason=f"{verdict.reason}; {words}") if words else verdict
+
+
+def gpu_sentence(loop: Loop | None) -> str:
+    """What the GPU did while the loop ran; empty where nothing was told about it."""
+    if loop is None:
+        return ""
+    parts = []
+    if loop.gpu_utilisation is not None:
+        parts.append(f"the GPU was busy {share_words(loop.gpu_utilisation)} of the time while the step ran (NVML)")
+    if loop.host_to_device_bytes_per_second is not None:
+        rate = byte_words(loop.host_to_device_bytes_per_second)
+        parts.append(f"pictures of a batch are copied to the GPU at {rate}/s")
+    return "; ".join(parts)
+
+
 def headline(results: Results) -> str:
     """The result in one sentence, for somebody who reads nothing else."""
     chosen, verdict = results.chosen, results.verdict
@@ -142,13 +188,16 @@ def headline(results: Results) -> str:
         where = f" from {chosen.data}" if len(results.datasets) > 1 else ""
         return f"The best plan found supplies {supply}{where}."
     waits = f"waits for input {share_words(verdict.stall.value)} of its time"
+    loop = chosen_loop(results)
+    if loop is not None and loop.first_fill is not None and loop.first_fill.share > TOLD_FILL:
+        waits += f" within epochs, and {share_words(loop.first_fill.share)} at their starts"
     before = results.verdict_before
     if verdict.outcome == "inconclusive":
         low, high = share_words(verdict.stall.low), share_words(verdict.stall.high)
         return f"The measurement does not decide: the stall lies between {low} and {high}."
     sentence = f"{OUTCOMES[verdict.outcome]}: with the plan chosen it {waits}"
     if before is not None and before.outcome not in (verdict.outcome, "inconclusive"):
-        return f"{sentence}; with AUTOTUNE's guide pipeline it waited {share_words(before.stall.value)}."
+        return f"{sentence}; with {BASELINES['autotune']} it waited {share_words(before.stall.value)}."
     return f"{sentence}."
 
 

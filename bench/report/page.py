@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from dataio.bench.report import charts
+from dataio.bench.report.facts import facts, fill_sentence
+from dataio.bench.report.origin import machine_rows, method_lines
 from dataio.bench.report.sweeps import heat_maps
 from dataio.bench.results import Dataset, Results, Run
 from dataio.bench.words import (
+    BASELINES,
     bound_sentence,
     byte_words,
-    gain,
     gains_sentence,
     headline,
     plan_words,
@@ -63,8 +65,9 @@ def _context(results: Results, style: str) -> dict[str, Any]:
         "verdict": results.verdict,
         "headline": headline(results),
         "explanation": _explanation(results),
-        "facts": _facts(results, dataset),
+        "facts": facts(results, dataset),
         "strips": [strip | {"svg": Markup(strip["svg"])} for strip in _strips(results)],
+        "fill": fill_sentence(results),
         "throughput": [_throughput(results, dataset) for dataset in results.datasets],
         "datasets": _dataset_rows(results),
         "forecasts": [
@@ -98,8 +101,8 @@ def _context(results: Results, style: str) -> dict[str, Any]:
             for name in type(results.recipe).model_fields
             if name != "schema_version"
         ),
-        "machine": _machine(results),
-        "method": _method(results),
+        "machine": machine_rows(results),
+        "method": method_lines(results),
         "command": results.command,
         "footer": f"Made by dataio {results.versions.get('dataio-tf', '')}. The raw samples are in results.json.",
     }
@@ -129,30 +132,6 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
 
 
-def _facts(results: Results, dataset: Dataset) -> list[dict[str, str]]:
-    chosen, verdict, before = results.chosen, results.verdict, results.verdict_before
-    facts = [
-        {"value": rate_words(chosen.images_per_second.median), "words": "images/s supplied by the plan chosen"},
-    ]
-    if results.step is not None:
-        facts.append(
-            {"value": rate_words(results.step.images_per_second), "words": f"images/s demanded ({results.step.name})"}
-        )
-    if verdict is not None:
-        interval = f"{share_words(verdict.stall.low)} to {share_words(verdict.stall.high)}"
-        facts.append({"value": share_words(verdict.stall.value), "words": f"stall now ({interval})"})
-    if before is not None:
-        facts.append({"value": share_words(before.stall.value), "words": "stall with AUTOTUNE's guide pipeline"})
-    for name, words in (("autotune", "AUTOTUNE's guide pipeline"), ("autotune_fused", "the same with fused crop")):
-        times = gain(chosen, results.run(name, chosen.data))
-        if times is not None and (before is None or name == "autotune"):
-            facts.append({"value": f"{times:.2f} ×", "words": words})
-    facts.append(
-        {"value": f"{dataset.records:,}", "words": f"pictures in {results.split}, {byte_words(dataset.bytes)}"}
-    )
-    return facts
-
-
 def _strips(results: Results) -> list[dict[str, Any]]:
     loops = [loop for loop in results.loops if loop.wait_seconds]
     if not loops:
@@ -161,7 +140,7 @@ def _strips(results: Results) -> list[dict[str, Any]]:
     spans = [sum(loop.counted_wait_seconds[-steps:]) + sum(loop.step_seconds[-steps:]) for loop in loops]
     return [
         {
-            "name": "Before: AUTOTUNE's guide pipeline"
+            "name": f"Before: {BASELINES['autotune']}"
             if position == 0 and len(loops) > 1
             else f"After: {short_name(loop.run)}",
             "words": f"{steps} steps in {time_words(span)}",
@@ -290,44 +269,3 @@ def _predicted(results: Results) -> dict[str, Any] | None:
         f"{share_words(errors[len(errors) // 2])}, the worst was {share_words(errors[-1])} off.",
         "svg": Markup(charts.scatter(points, x_title="measured, images/s", y_title="predicted, images/s")),
     }
-
-
-def _machine(results: Results) -> list[tuple[str, str]]:
-    machine = results.machine
-    rows = [
-        ("processor", f"{machine.cpu}, {machine.cores} of {machine.logical_cores} cores usable"),
-        ("memory", f"{byte_words(machine.memory_bytes)} free of {byte_words(machine.total_memory_bytes)}"),
-        ("accelerator", ", ".join(gpu.name for gpu in machine.gpus) or "none used"),
-        ("system", f"{machine.system}, Python {machine.python}"),
-    ]
-    for storage in machine.storage:
-        rates = [
-            f"{words} {byte_words(rate)}/s"
-            for words, rate in (("cold", storage.cold_bytes_per_second), ("warm", storage.warm_bytes_per_second))
-            if rate is not None
-        ]
-        detail = ", ".join([storage.kind, storage.filesystem, *rates])
-        rows.append(("storage", f"{storage.path}: {detail}"))
-    rows.append(("versions", ", ".join(f"{name} {version}" for name, version in results.versions.items())))
-    return rows
-
-
-def _method(results: Results) -> list[str]:
-    lines = [
-        f"Each plan ran alone after a warm-up, in rounds of mixed order; intervals are 95 % intervals of the median. "
-        f"Differences below {share_words(results.noise)} are noise here. "
-        f"The whole run took {time_words(results.seconds)}."
-    ]
-    if results.step is not None:
-        lines.append(
-            f"Step: {results.step.name}, {time_words(results.step.step_seconds)} a batch of "
-            f"{results.recipe.batch_size}. {results.step.source}"
-        )
-    if results.skipped:
-        lines.append(
-            f"{len(results.skipped)} more plans were predicted and not run, because even the best that could be "
-            "expected of them was slower, or because time ended; results.json lists them."
-        )
-    lines += [f"Not run on {plan.data}: {plan.name}: {plan.reason}" for plan in results.refused]
-    lines += [f"Bound by {bound.name}: {bound.how}" for bound in results.bounds]
-    return lines

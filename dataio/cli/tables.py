@@ -15,7 +15,9 @@ from dataio.bench.results import Dataset, Results, Run
 from dataio.bench.words import (
     bound_sentence,
     byte_words,
+    chosen_loop,
     gains_sentence,
+    gpu_sentence,
     headline,
     plan_words,
     rate_words,
@@ -157,6 +159,8 @@ def _conclusion(results: Results) -> RenderableType:
     if gains:
         lines.append(Text(f"What tuning changed: {gains}."))
     lines.append(Text(f"The plan chosen (*): {plan_words(chosen.plan)}."))
+    if gpu := gpu_sentence(chosen_loop(results)):
+        lines.append(Text(sentence(gpu)))
     if bound := bound_sentence(results):
         lines.append(Text(f"{bound}."))
     if chosen.cold_images_per_second is not None:
@@ -200,4 +204,4 @@ def _stall_table(results: Results, verdict: Verdict) -> RenderableType:
 
 def sentence(words: str) -> str:
     """Words with a capital at the start and a full stop at the end."""
-    return words[:1].upper() + words[1:] + ("" if words.endswith((".", ")")) else ".")
+    return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")

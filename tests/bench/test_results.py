@@ -16,6 +16,15 @@ def test_results_survive_json_unchanged() -> None:
     assert Results.from_json(results.to_json()) == results
 
 
+def test_results_of_an_earlier_release_without_fill_and_gpu_still_load() -> None:
+    values = json.loads(sample_results().to_json())
+    for loop in values["loops"]:
+        for name in ("first_fill", "gpu_utilisation", "host_to_device_bytes_per_second"):
+            del loop[name]
+    loaded = Results.from_json(json.dumps(values))
+    assert [loop.gpu_utilisation for loop in loaded.loops] == [None, None]
+
+
 def test_programs_find_verdict_and_runs_where_they_rely_on_them() -> None:
     values = json.loads(sample_results().to_json())
     assert values["verdict"]["outcome"] == "fed"

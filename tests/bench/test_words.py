@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from dataio.bench.filling import FirstFill
 from dataio.bench.results import Bound, Rate
 from dataio.bench.words import (
     bound_sentence,
     byte_words,
+    chosen_loop,
+    fill_words,
     gain_words,
     gains_sentence,
+    gpu_sentence,
     headline,
     plan_words,
     rate_words,
     share_words,
     time_words,
+    with_fill,
 )
 from dataio.plan import Plan
 from tests.bench.sample_results import sample_results
@@ -66,8 +71,53 @@ def test_a_gain_within_the_noise_is_told_as_a_tie() -> None:
 
 def test_the_gain_over_both_baselines_is_always_told() -> None:
     told = gains_sentence(sample_results())
-    assert "AUTOTUNE's guide pipeline" in told
-    assert "fused" in told
+    assert "against the pipeline of TensorFlow's guide (all AUTOTUNE)" in told
+    assert "decode and crop in one op" in told
+
+
+def test_a_gain_is_told_with_its_interval() -> None:
+    results = sample_results()
+    baseline = results.run("autotune", results.chosen.data)
+    assert baseline is not None
+    chosen = results.chosen.replace(images_per_second=Rate(median=1500, low=1400, high=1600))
+    slow = baseline.replace(images_per_second=Rate(median=1000, low=950, high=1050))
+    assert gain_words(chosen, slow, 0.02) == "1.50 x (1.38 to 1.63)"
+    unknown = baseline.replace(images_per_second=Rate(median=1000, low=0, high=3000))
+    assert gain_words(chosen, unknown, 0.02) == "1.50 x (0.50 or more), within the noise,"
+
+
+FILL = FirstFill(epoch_batches=25, seconds=0.4, share=0.12)
+
+
+def test_a_first_fill_worth_a_twentieth_of_the_time_is_told() -> None:
+    assert fill_words(FILL) == "besides, the start of every epoch of 25 batches takes 400 ms: 12 % of the time"
+    assert fill_words(FILL.replace(share=0.05)) == ""
+    assert fill_words(None) == ""
+
+
+def test_a_verdict_tells_the_first_fill_after_its_reason_and_keeps_its_figures() -> None:
+    verdict = sample_results().verdict
+    assert verdict is not None
+    told = with_fill(verdict, FILL)
+    assert told.reason == f"{verdict.reason}; {fill_words(FILL)}"
+    assert told.replace(reason=verdict.reason) == verdict
+    assert with_fill(verdict, None) == verdict
+
+
+def test_the_headline_tells_a_large_first_fill_too() -> None:
+    results = sample_results()
+    loops = tuple(loop.replace(first_fill=FILL) for loop in results.loops)
+    assert "1.3 % of its time within epochs, and 12 % at their starts" in headline(results.replace(loops=loops))
+    assert "at their starts" not in headline(results)
+
+
+def test_what_the_gpu_did_is_told_where_it_is_known() -> None:
+    loop = chosen_loop(sample_results())
+    assert loop is not None
+    assert gpu_sentence(loop) == gpu_sentence(None) == ""
+    loop = loop.replace(gpu_utilisation=0.83, host_to_device_bytes_per_second=9.5e9)
+    assert "busy 83 % of the time" in gpu_sentence(loop)
+    assert "9.5 GB/s" in gpu_sentence(loop)
 
 
 def test_the_headline_tells_the_stall_now_and_before() -> None:

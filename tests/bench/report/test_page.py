@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dataio.bench.filling import FirstFill
 from dataio.bench.report.page import render, write_report
 from tests.bench.sample_results import sample_results
 
@@ -109,6 +110,28 @@ def test_a_demand_far_above_the_bars_does_not_flatten_them() -> None:
     widths = [float(found) for found in re.findall(r'class="bar" style="width:([\d.]+)%', page)]
     assert max(widths[: len(results.runs)]) > 80
     assert "1,000,000 images/s" in page
+
+
+def test_the_tile_of_the_gain_shows_its_interval() -> None:
+    assert re.search(
+        r"<b>1\.\d\d ×</b><span>the supply of TensorFlow&#39;s guide \(1\.\d\d to 1\.\d\d\)", render(sample_results())
+    )
+
+
+def test_the_gpu_has_tiles_where_it_was_watched() -> None:
+    results = sample_results()
+    assert "GPU" not in render(results)
+    loops = tuple(loop.replace(gpu_utilisation=0.83, host_to_device_bytes_per_second=9.5e9) for loop in results.loops)
+    page = render(results.replace(loops=loops))
+    assert "<b>83\N{NO-BREAK SPACE}%</b><span>GPU busy" in page
+    assert "<b>9,500 MB/s</b>" in page
+
+
+def test_the_first_fill_of_an_epoch_is_told_with_its_figure() -> None:
+    results = sample_results()
+    fill = FirstFill(epoch_batches=25, seconds=0.4, share=0.12)
+    page = render(results.replace(loops=tuple(loop.replace(first_fill=fill) for loop in results.loops)))
+    assert "it takes 400 ms, 12\N{NO-BREAK SPACE}% of the time of an epoch of 25 batches" in page
 
 
 def test_the_file_is_written_whole(tmp_path: Path) -> None:
