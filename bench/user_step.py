@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import tensorflow as tf
 
 from dataio.errors import StepError
+from dataio.loading import load_function
 
 
 class FunctionStep:
@@ -54,28 +51,10 @@ def load_step(spec: str) -> FunctionStep:
     such a function: the place to make a model.
 
     Raises:
-        StepError: the form is wrong, the module cannot be imported, it has no such function, or the function takes
+        StepError: the form is wrong, the module cannot be imported, has no such function, or the function takes
             something else.
     """
-    module_name, colon, attribute = spec.partition(":")
-    if not (module_name and colon and attribute):
-        raise StepError(f"--step takes MODULE:FUNCTION, such as training.steps:train_on_batch; found {spec!r}")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as problem:
-        if problem.name is not None and (module_name == problem.name or module_name.startswith(f"{problem.name}.")):
-            raise StepError(
-                f"--step {spec}: there is no module {problem.name!r}; looked in {here} and in the environment"
-            ) from None
-        raise StepError(f"--step {spec}: importing {module_name} failed: {problem}") from problem
-    except Exception as problem:
-        raise StepError(
-            f"--step {spec}: importing {module_name} failed: {type(problem).__name__}: {problem}"
-        ) from problem
-    function = _find(module, attribute, spec)
+    function = load_function(spec, what="--step", error=StepError)
     required = _required_arguments(function)
     if required == 0:
         try:
@@ -91,19 +70,6 @@ def load_step(spec: str) -> FunctionStep:
     if required not in (1, None):
         raise StepError(f"--step {spec}: the step takes one argument, the batch (images, labels); it takes {required}")
     return FunctionStep(function, name=spec)
-
-
-def _find(module: ModuleType, attribute: str, spec: str) -> Callable[..., Any]:
-    found: Any = module
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            there = ", ".join(sorted(name for name, value in vars(module).items() if inspect.isroutine(value)))
-            raise StepError(f"--step {spec}: {module.__name__} has no {attribute!r}; its functions: {there or 'none'}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise StepError(f"--step {spec}: {attribute} is {type(found).__name__}, not a function")
-    function: Callable[..., Any] = found
-    return function
 
 
 def _required_arguments(function: Callable[..., Any]) -> int | None:
