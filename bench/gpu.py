@@ -24,7 +24,8 @@ COPY_SECONDS = 0.3
 class Nvml(Protocol):
     """The part of nvidia-ml-py that is needed."""
 
-    NVMLError: type[Exception]
+    @property
+    def NVMLError(self) -> type[Exception]: ...
 
     def nvmlInit(self) -> object: ...
     def nvmlShutdown(self) -> object: ...

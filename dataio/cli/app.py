@@ -10,9 +10,17 @@ from typing import Annotated
 
 import typer
 
-#: Subcommand modules in the order in which help shows them; each has `register(app)` and imports light things only,
-#: because `dataio --help` loads them all.
-_COMMANDS = ("convert", "inspect", "verify", "repair", "bench", "demo", "export")
+#: Subcommand modules in the order in which help shows them, each with its line there: more than 65 characters would be
+#: cut on 80 columns. Each has `register(app)` and imports light things only, because `dataio --help` loads them all.
+_COMMANDS = {
+    "convert": "Turn a folder of pictures into TFRecord, HDF5 or LMDB.",
+    "inspect": "Say what a dataset or a folder holds, and what is odd in it.",
+    "verify": "Compare every byte of a dataset with what was written.",
+    "repair": "Write a dataset's broken files anew, byte for byte.",
+    "bench": "Say whether a training step will starve, why, and what helps.",
+    "demo": "Go the whole way on pictures made here, in a minute or two.",
+    "export": "Print the tuned pipeline as tf.data code to own.",
+}
 
 
 def _print_version(asked: bool) -> None:
@@ -43,6 +51,7 @@ def make_app() -> typer.Typer:
     ) -> None:
         pass
 
-    for name in _COMMANDS:
+    for name, line in _COMMANDS.items():
         import_module(f"dataio.cli.{name}").register(app)
+        app.registered_commands[-1].short_help = line
     return app

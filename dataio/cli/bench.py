@@ -94,7 +94,12 @@ def bench(
         ),
     ] = None,
     budget: Annotated[
-        float, typer.Option(help="Seconds to aim at; baselines and a sweep are measured whole.", min=1)
+        float,
+        typer.Option(
+            help="About how many seconds to take. The baselines and a sweep are always measured whole, so that it can "
+            "be half as much again, and more on a busy machine.",
+            min=1,
+        ),
     ] = 60.0,
     out: Annotated[
         Path | None,

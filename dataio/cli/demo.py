@@ -35,14 +35,14 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Folder for everything the demo makes.")] = Path(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for everything the demo makes.")] = Path(
         "dataio-demo"
     ),
     src: Annotated[
         Path | None, typer.Option(help="Use these pictures instead of synthetic ones.", show_default=False)
     ] = None,
 ) -> None:
-    """Make pictures, convert them to all formats, verify, measure and tune: about a minute, no input, no network.
+    """Make pictures, convert them to all formats, verify, measure and tune: one to two minutes, no input, no network.
 
     The verdict is whatever this machine earns against one A100 training ResNet-50.
     """

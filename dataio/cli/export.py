@@ -15,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    tuned: Annotated[Path, typer.Argument(help="A tuned.json that `dataio bench --out` wrote.", show_default=False)],
+    tuned: Annotated[
+        Path,
+        typer.Argument(metavar="TUNED", help="A tuned.json that `dataio bench --out` wrote.", show_default=False),
+    ],
     out: Annotated[Path | None, typer.Option(help="File to write, in place of stdout.", show_default=False)] = None,
     data: Annotated[
         Path | None, typer.Option(help="Where the data are now, if they were moved.", show_default=False)

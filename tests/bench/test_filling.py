@@ -16,7 +16,7 @@ def measure(batches: int, *, first: float, budget_seconds: float = 60.0) -> Stal
     time = Time()
     made = lambda number: first if number % batches == 0 else STEP / 2  # noqa: E731
     return measure_stall(
-        lambda: VirtualPipeline(time, made, batches=batches),  # type: ignore[arg-type, return-value]
+        lambda: VirtualPipeline(time, made, batches=batches),
         VirtualStep(time, STEP),
         batch_size=4,
         budget_seconds=budget_seconds,
