@@ -79,7 +79,7 @@ def _reason(
         line = LIMITED_FROM if stall.low < LIMITED_FROM else STARVED_FROM
         within = f" within {budget_seconds:g} s" if budget_seconds is not None else ""
         return (
-            f"the step waits {_span(stall)} of the time, which lies on both sides of the {line:.0%} line; "
+            f"the step waits {_span(stall)} of the time, which lies on both sides of the {100 * line:.0f} % line; "
             f"measuring could not narrow it down{within} ({rates}{because})"
         )
     if outcome == "fed":

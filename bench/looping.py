@@ -9,7 +9,7 @@ from dataio.bench.remedies import Situation, find_remedies
 from dataio.bench.results import Loop, Remedy, StepDescription
 from dataio.bench.setting import BenchProgress, Setting
 from dataio.bench.step import Step
-from dataio.bench.words import rate_words, with_fill
+from dataio.bench.words import rate_words, share_words, with_fill
 from dataio.machine import usable_memory_bytes
 
 #: Remedies that the verdict itself names; all of them are in the results.
@@ -74,4 +74,4 @@ def _limit(one: Measured, cores: int) -> str | None:
         return None
     stages = cost_records(one.costs)
     slowest = max(stages, key=lambda stage: stage.cpu_milliseconds_per_image)
-    return f"the stage '{slowest.stage}' ({slowest.share:.0%} of the processor time) on {cores} cores"
+    return f"the stage '{slowest.stage}' ({share_words(slowest.share)} of the processor time) on {cores} cores"

@@ -140,7 +140,9 @@ def bound_sentence(results: Results) -> str:
         return ""
     bound = min(holding, key=lambda bound: bound.images_per_second)
     share = rate / bound.images_per_second
-    return f"It reaches {share:.0%} of the bound by {bound.name}, {rate_words(bound.images_per_second)} images/s"
+    return (
+        f"It reaches {share_words(share)} of the bound by {bound.name}, {rate_words(bound.images_per_second)} images/s"
+    )
 
 
 def chosen_loop(results: Results) -> Loop | None:
@@ -197,7 +199,7 @@ def headline(results: Results) -> str:
         return f"The measurement does not decide: the stall lies between {low} and {high}."
     sentence = f"{OUTCOMES[verdict.outcome]}: with the plan chosen it {waits}"
     if before is not None and before.outcome not in (verdict.outcome, "inconclusive"):
-        return f"{sentence}; with {BASELINES['autotune']} it waited {share_words(before.stall.value)}."
+        return f"{sentence}; with TensorFlow's guide (all AUTOTUNE) it waited {share_words(before.stall.value)}."
     return f"{sentence}."
 
 

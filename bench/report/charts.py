@@ -9,6 +9,8 @@ from html import escape
 #: Width and height of a timeline in its own units; the page stretches it to the width there is.
 _STRIP_WIDTH, _STRIP_HEIGHT = 1000.0, 40.0
 _SCATTER_SIDE, _SCATTER_MARGIN = 420.0, 52.0
+#: Least distance of two ticks: `10,000` in the size of the labels is 38 wide.
+_TICK_DISTANCE = 46.0
 
 
 def timeline(wait_seconds: Sequence[float], step_seconds: Sequence[float], *, span_seconds: float) -> str:
@@ -61,7 +63,11 @@ def scatter(points: Sequence[tuple[float, float, float, float, str, bool]], *, x
         f'<text x="{_SCATTER_SIDE / 2:g}" y="{_SCATTER_SIDE - 12:g}" text-anchor="middle">{escape(x_title)}</text>',
         f'<text x="{low_edge:g}" y="{low_edge - 14:g}">{escape(y_title)}</text>',
     ]
+    drawn = -math.inf
     for tick in _ticks(10**first, 10**last):
+        if along(tick) < drawn + _TICK_DISTANCE:
+            continue
+        drawn = along(tick)
         parts.append(f'<text x="{x_of(tick):.1f}" y="{high_edge + 18:g}" text-anchor="middle">{tick:,.0f}</text>')
         parts.append(f'<text x="{low_edge - 6:g}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:,.0f}</text>')
     for x, y, low, high, name, emphasised in points:

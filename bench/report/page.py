@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -27,6 +28,8 @@ from dataio.bench.words import (
 from dataio.plan import Plan
 from dataio.records import write_whole
 
+#: The blank before a unit.
+_UNIT = re.compile(r"(?<=\d) (?=%|([kMGT]?B|m?s|min|h|x)\b)")
 #: Bars drawn a dataset; a sweep of hundreds of plans is in results.json, and its best are what one looks for.
 _MOST_ROWS = 16
 #: Steps drawn in the time line: more would be thinner than a pixel on a phone.
@@ -48,8 +51,8 @@ def render(results: Results) -> str:
     )
     template = environment.from_string((files / "page.html").read_text(encoding="utf-8"))
     style = (files / "style.css").read_text(encoding="utf-8")
-    # A per cent sign must not start a line of its own on a narrow screen.
-    return template.render(**_context(results, style)).replace(" %", "\N{NO-BREAK SPACE}%")
+    # A unit must not start a line of its own on a narrow screen.
+    return re.sub(_UNIT, "\N{NO-BREAK SPACE}", template.render(**_context(results, style)))
 
 
 def _context(results: Results, style: str) -> dict[str, Any]:
@@ -187,6 +190,7 @@ def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:
                 "width": 100 * run.images_per_second.median / scale,
                 "low": 100 * run.images_per_second.low / scale,
                 "span": 100 * (min(run.images_per_second.high, scale) - run.images_per_second.low) / scale,
+                "open": run.images_per_second.high > scale,
                 "plan": "" if run.name == plan_words(run.plan) else plan_words(run.plan),
             }
             for run in shown

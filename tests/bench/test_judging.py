@@ -31,7 +31,7 @@ def test_a_fed_step_needs_no_advice() -> None:
     assert found.advice == ()
 
 
-@pytest.mark.parametrize(("low", "high", "line"), [(0.03, 0.08, "5%"), (0.15, 0.3, "20%")])
+@pytest.mark.parametrize(("low", "high", "line"), [(0.03, 0.08, "5 %"), (0.15, 0.3, "20 %")])
 def test_an_inconclusive_one_says_which_line_and_how_long_it_was_tried(low: float, high: float, line: str) -> None:
     found = verdict((low + high) / 2, low, high, budget_seconds=20)
     assert found.outcome == "inconclusive"

@@ -143,5 +143,5 @@ def test_a_bound_that_the_plan_has_passed_is_not_told_since_it_does_not_do_that_
     rate = results.chosen.images_per_second.median
     storage = Bound(name="storage, cold", images_per_second=rate / 2, how="read once")
     decoding = Bound(name="decoding", images_per_second=rate * 2, how="bare loop")
-    assert "50% of the bound by decoding" in bound_sentence(results.replace(bounds=(storage, decoding)))
+    assert "50 % of the bound by decoding" in bound_sentence(results.replace(bounds=(storage, decoding)))
     assert bound_sentence(results.replace(bounds=(storage,))) == ""

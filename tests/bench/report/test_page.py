@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dataio.bench.filling import FirstFill
+from dataio.bench.report.charts import scatter
 from dataio.bench.report.page import render, write_report
+from dataio.bench.results import Rate
 from tests.bench.sample_results import sample_results
 
 VOID = {"meta", "br"}
@@ -112,6 +115,21 @@ def test_a_demand_far_above_the_bars_does_not_flatten_them() -> None:
     assert "1,000,000 images/s" in page
 
 
+def test_an_interval_that_leaves_the_picture_ends_in_an_arrow_and_not_in_a_cap() -> None:
+    results = sample_results()
+    assert 'class="interval open"' not in render(results)
+    wild = results.chosen.replace(images_per_second=Rate(median=900, low=0, high=100_000))
+    page = render(results.replace(runs=tuple(wild if run.chosen else run for run in results.runs)))
+    assert page.count('class="interval open"') == 1
+    assert "an arrow where it reaches further" in page
+
+
+def test_no_unit_starts_a_line_of_its_own() -> None:
+    page = render(sample_results())
+    assert not re.search(r"\d (%|MB|GB|ms|s)\b", re.sub(r"<(pre|style)>.*?</\1>", "", page, flags=re.S))
+    assert "162\N{NO-BREAK SPACE}MB" in page
+
+
 def test_the_tile_of_the_gain_shows_its_interval() -> None:
     assert re.search(
         r"<b>1\.\d\d ×</b><span>the supply of TensorFlow&#39;s guide \(1\.\d\d to 1\.\d\d\)", render(sample_results())
@@ -124,14 +142,26 @@ def test_the_gpu_has_tiles_where_it_was_watched() -> None:
     loops = tuple(loop.replace(gpu_utilisation=0.83, host_to_device_bytes_per_second=9.5e9) for loop in results.loops)
     page = render(results.replace(loops=loops))
     assert "<b>83\N{NO-BREAK SPACE}%</b><span>GPU busy" in page
-    assert "<b>9,500 MB/s</b>" in page
+    assert "<b>9,500\N{NO-BREAK SPACE}MB/s</b>" in page
 
 
 def test_the_first_fill_of_an_epoch_is_told_with_its_figure() -> None:
     results = sample_results()
     fill = FirstFill(epoch_batches=25, seconds=0.4, share=0.12)
     page = render(results.replace(loops=tuple(loop.replace(first_fill=fill) for loop in results.loops)))
-    assert "it takes 400 ms, 12\N{NO-BREAK SPACE}% of the time of an epoch of 25 batches" in page
+    assert "it takes 400\N{NO-BREAK SPACE}ms, 12\N{NO-BREAK SPACE}% of the time of an epoch of 25 batches" in page
+
+
+def test_the_ticks_of_a_scatter_do_not_run_into_each_other() -> None:
+    points = [(rate, rate, rate, rate, "plan", False) for rate in (300.0, 3000.0)]
+    places = [
+        float(found)
+        for found in re.findall(
+            r'x="([\d.]+)" y="386" text-anchor="middle">', scatter(points, x_title="x", y_title="y")
+        )
+    ]
+    assert len(places) >= 3
+    assert min(after - before for before, after in pairwise(places)) > 45
 
 
 def test_the_file_is_written_whole(tmp_path: Path) -> None:
