@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataio.data import Data, Order, Read, Shard
@@ -11,8 +12,10 @@ from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stages.batch_kernel import make_batch_decoder
 from dataio.stages.boxing import add_boxes
+from dataio.stages.cache_folder import CacheFolder
 from dataio.stages.closing import close_iterators_at_exit
 from dataio.stages.decoding import make_decoder
+from dataio.stages.disk_cache import attach_cache, cached_on_disk
 from dataio.stages.epochs import EpochClock, attach_clock
 from dataio.stages.finishing import make_finisher
 from dataio.stages.options import make_options
@@ -33,6 +36,7 @@ def build(
     initial_epoch: int = 0,
     num_shards: int = 1,
     shard_index: int = 0,
+    cache_dir: str | Path | None = None,
 ) -> tf.data.Dataset:
     """A tf.data pipeline of `(image, label)` batches with known cardinality; one iterator is one epoch.
 
@@ -49,6 +53,8 @@ def build(
         initial_epoch: number of the first iterator's epoch, from 0, for resuming.
         num_shards: replicas that share the split, at least 1.
         shard_index: which of them this pipeline feeds; each record goes to exactly one replica an epoch.
+        cache_dir: where a plan that caches on disk makes the folder of its file, which is gone when the pipeline or the
+            process is; None takes the environment's DATAIO_CACHE_DIR, else the system's folder for temporary files.
 
     Returns:
         A dataset of (image, label): image dtype[batch, height, width, 3], RGB; label int64[batch] or
@@ -59,6 +65,7 @@ def build(
         PlanError: the plan is not allowed for the recipe, or the shard holds no record.
         RecipeError: there are too few records for one whole batch, and the recipe drops what is not whole.
         MissingExtra: the plan's kernel needs packages that are not installed.
+        DestinationError: the plan caches on disk, and cache_dir cannot be written or has too little room.
     """
     import tensorflow as tf
 
@@ -79,10 +86,15 @@ def build(
             f"{data.path}: the {count} records of split {split!r} do not fill a single batch of {recipe.batch_size}: "
             "training would see nothing; use a smaller batch_size, or Recipe(drop_remainder=False)"
         )
-    if data.format != "tfrecord":
-        close_iterators_at_exit()  # the other formats are read by Python functions
+    if data.format != "tfrecord" or plan.caches_on_disk:
+        close_iterators_at_exit()  # the other formats are read by Python functions; one minds the cache's file
     clock = EpochClock(initial_epoch)
-    records = _records_with_epoch(data, recipe, plan, split, training, shard, clock)
+    folder = None
+    if plan.caches_on_disk:
+        # Decoded pictures are larger by a factor that only decoding tells: writing them minds the room that is left.
+        needed_bytes = data.split(split).bytes * count // max(1, data.split(split).records)
+        folder = CacheFolder.create(cache_dir, needed_bytes=needed_bytes)
+    records = _records_with_epoch(data, recipe, plan, split, training, shard, clock, folder)
     records = records.apply(tf.data.experimental.assert_cardinality(count))
     finish = make_finisher(recipe, len(data.class_names))
     if recipe.transform is not None:
@@ -104,7 +116,7 @@ def build(
         batches = batches.prefetch(tf.data.AUTOTUNE) if plan.autotune else batches
     elif plan.prefetch > 0:
         batches = batches.prefetch(plan.prefetch)
-    return attach_clock(batches.with_options(make_options(plan)), clock)
+    return attach_cache(attach_clock(batches.with_options(make_options(plan)), clock), folder)
 
 
 def _transformed(records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Plan, training: bool) -> tf.data.Dataset:
@@ -136,7 +148,14 @@ def _keep_place(picture: dict[str, tf.Tensor], record: dict[str, tf.Tensor]) -> 
 
 
 def _records_with_epoch(
-    data: Data, recipe: Recipe, plan: Plan, split: str, training: bool, shard: Shard, clock: EpochClock
+    data: Data,
+    recipe: Recipe,
+    plan: Plan,
+    split: str,
+    training: bool,
+    shard: Shard,
+    clock: EpochClock,
+    folder: CacheFolder | None,
 ) -> tf.data.Dataset:
     """Records with their `epoch` int64[]. The number is drawn once an iterator and everything that depends on it is
     made inside flat_map, so that order and crops always belong to the same epoch, also with several iterators."""
@@ -150,11 +169,20 @@ def _records_with_epoch(
         cached = data.records(split, read=read, shard=shard)
         if _encoding(data, plan) == "packed":
             cached = cached.map(lambda record: pack_pixels(record, data.encoding), **_calls(plan))
-        cached = cached.cache()
+        if folder is None:
+            cached = cached.cache()
 
     def of_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         if cached is not None:
             records = cached
+            if folder is not None:
+                found = data.split(split)
+                records = cached_on_disk(
+                    cached,
+                    folder,
+                    record_bytes=found.bytes / max(1, found.records),
+                    decoded=_encoding(data, plan) == "packed",
+                )
             if shuffled:
                 seed = tf.bitwise.bitwise_xor(tf.constant(recipe.seed, tf.int64), epoch * 0x5851F42D4C957F2D + 1)
                 records = records.shuffle(recipe.shuffle_buffer, seed=seed, reshuffle_each_iteration=False)
@@ -168,7 +196,7 @@ def _records_with_epoch(
 
 def _encoding(data: Data, plan: Plan) -> str:
     """What `image` holds when pictures are made: as stored, or `packed` pixels where the plan caches them decoded."""
-    return "packed" if plan.cache == "decoded" and data.encoding != "raw" else data.encoding
+    return "packed" if plan.caches_decoded and data.encoding != "raw" else data.encoding
 
 
 def _picture_decoder(data: Data, recipe: Recipe, plan: Plan) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:

@@ -26,9 +26,10 @@ class Plan(Record):
     """Readers at work at once: shards interleaved (TFRecord) or blocks of records read in parallel (the others)."""
     block_length: Count | Literal["auto"] = "auto"
     """Consecutive records that a reader gives at a time. auto: 16 for TFRecord, 50 for block reads."""
-    cache: Literal["none", "memory", "decoded"] = "none"
-    """What is kept in memory after the first epoch, before any randomness; crops stay random. memory: the records as
-    they are stored. decoded: whole pictures as pixels, some ten times as many bytes; nothing is decoded again."""
+    cache: Literal["none", "memory", "decoded", "disk", "decoded_disk"] = "none"
+    """What is kept after the first epoch, before any randomness; crops stay random. memory: the records as they are
+    stored, in memory. decoded: whole pictures as pixels, in memory, some ten times as many bytes; nothing is decoded
+    again. disk, decoded_disk: the same in a file that goes with the pipeline; `build(cache_dir=...)` says where."""
     prefetch: Annotated[int, Field(ge=0, le=4096)] | Literal["auto"] = "auto"
     """Finished batches kept ready. 0: none, made while the step waits; the injected prefetch is off too."""
     fused_decode_and_crop: bool = False
@@ -45,6 +46,16 @@ class Plan(Record):
     autotune_algorithm: Literal["default", "stage_based"] = "default"
     """How AUTOTUNE decides: tf.data.experimental.AutotuneAlgorithm's DEFAULT or STAGE_BASED."""
 
+    @property
+    def caches_decoded(self) -> bool:
+        """Whether what is kept are decoded pictures."""
+        return self.cache in ("decoded", "decoded_disk")
+
+    @property
+    def caches_on_disk(self) -> bool:
+        """Whether what is kept lies in a file."""
+        return self.cache in ("disk", "decoded_disk")
+
     def check(self, recipe: Recipe) -> None:
         """Raises PlanError when this plan may not be used for `recipe`."""
         if self.kernel == "opencv" and recipe.fidelity == "exact":
@@ -52,7 +63,7 @@ class Plan(Record):
                 "the plan resizes with OpenCV, which rounds differently, but the recipe asks for fidelity 'exact': "
                 "use fidelity 'close' or kernel 'tensorflow'"
             )
-        if self.fused_decode_and_crop and self.cache == "decoded":
+        if self.fused_decode_and_crop and self.caches_decoded:
             raise PlanError("the plan caches decoded pictures, so that nothing is left to fuse: drop one of the two")
         if self.fused_decode_and_crop and recipe.fidelity == "exact":
             raise PlanError(

@@ -175,6 +175,7 @@ class TunedPipeline:
         initial_epoch: int = 0,
         num_shards: int = 1,
         shard_index: int = 0,
+        cache_dir: str | Path | None = None,
     ) -> tf.data.Dataset:
         """The tuned pipeline as a dataset of `(image, label)` batches, as `dataio.build` gives it.
 
@@ -187,10 +188,12 @@ class TunedPipeline:
             initial_epoch: epoch that the first iteration is, for runs that go on.
             num_shards: replicas that share the split.
             shard_index: which of them this is, from 0.
+            cache_dir: where a plan that caches on disk keeps its file; see `dataio.build`.
 
         Raises:
             DataNotFound: the data were moved, or have no such split.
             PlanError: the plan keeps the data in memory, and they do not fit here.
+            DestinationError: the plan caches on disk, and cache_dir cannot be written or has too little room.
 
         Warns:
             TunedWarning: the data have changed, or this is another machine.
@@ -212,17 +215,20 @@ class TunedPipeline:
             initial_epoch=initial_epoch,
             num_shards=num_shards,
             shard_index=shard_index,
+            cache_dir=cache_dir,
         )
 
     def _check_memory(self, data: Data, split: str, plan: Plan, num_shards: int) -> None:
-        if plan.cache != "memory":
+        if plan.cache not in ("memory", "decoded"):
             return
+        # Of decoded pictures the least that they take: pixels are more than the bytes that they are decoded from.
         needed, free = data.split(split).bytes // num_shards, usable_memory_bytes()
         if needed > free:
             raise PlanError(
                 f"{self.path}: the plan keeps the split {split!r} in memory, which needs {needed / 1e9:.1f} GB, but "
                 f"only {free / 1e9:.1f} GB are free here. Build it without the cache: "
-                "build(..., plan=tuned.plan.replace(cache='none')), or tune again on this machine"
+                "build(..., plan=tuned.plan.replace(cache='none')), keep it on disk (cache='disk'), "
+                "or tune again on this machine"
             )
 
     def _data_differences(self, data: Data) -> list[str]:

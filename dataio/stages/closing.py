@@ -15,10 +15,11 @@ import gc
 @functools.cache
 def close_iterators_at_exit() -> None:
     """Registers the hook, once a process."""
-    atexit.register(_drop_iterators)
+    atexit.register(drop_iterators)
 
 
-def _drop_iterators() -> None:
+def drop_iterators() -> None:
+    """Cancels every live iterator of the process and waits for its threads."""
     from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
     for candidate in gc.get_objects():
