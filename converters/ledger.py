@@ -9,9 +9,7 @@ Form: the magic, uint64 records, uint64 bytes of paths, then a row a record (`RO
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,8 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c
+from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c, open_regular
 from dataio.converters.manifest import FileEntry
+from dataio.converters.mapping import map_file
 from dataio.errors import DataDamaged
 
 if TYPE_CHECKING:
@@ -87,19 +86,17 @@ class Ledger:
                     f"{path}: the ledger is damaged: {length} bytes that sum to {crc:08x} where {entry.bytes} that sum "
                     f"to {entry.crc32c} were written; run `dataio repair`"
                 )
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "is not a file", str(path))
-        size = found.st_size
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
+        descriptor = open_regular(path)
+        try:
+            content = map_file(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+        head = content[:_HEAD_BYTES].tobytes()
         records, path_bytes = (int.from_bytes(head[start : start + 8], "little") for start in (8, 16))
-        if head[:8] != _MAGIC or size != _HEAD_BYTES + records * ROW.itemsize + path_bytes:
-            raise DataDamaged(f"{path}: not a whole ledger ({size} bytes); run `dataio verify` on its dataset")
-        rows = np.memmap(path, ROW, "r", _HEAD_BYTES, (records,)) if records else np.empty(0, ROW)
-        start = _HEAD_BYTES + records * ROW.itemsize
-        paths = np.memmap(path, np.uint8, "r", start, (path_bytes,)) if path_bytes else np.empty(0, np.uint8)
-        return cls(np.asarray(rows), np.asarray(paths))
+        end = _HEAD_BYTES + records * ROW.itemsize
+        if head[:8] != _MAGIC or len(content) != end + path_bytes:
+            raise DataDamaged(f"{path}: not a whole ledger ({len(content)} bytes); run `dataio verify` on its dataset")
+        return cls(content[_HEAD_BYTES:end].view(ROW), content[end:])
 
 
 class LedgerBuilder:
@@ -148,10 +145,9 @@ def join_ledgers(parts: Sequence[Path], target: Path, *, offsets: npt.NDArray[np
         parts: ledgers in order.
         offsets: int64[records of all parts], where the records lie in the joined file.
     """
-    ledgers = [Ledger.load(part) for part in parts]
     crc = total = 0
     with open(target, "wb") as file:
-        for piece in _joined(ledgers, offsets):
+        for piece in _joined(parts, offsets):
             file.write(piece)
             crc = extend_crc32c(crc, piece)
             total += len(piece)
@@ -160,16 +156,17 @@ def join_ledgers(parts: Sequence[Path], target: Path, *, offsets: npt.NDArray[np
     return crc, total
 
 
-def _joined(ledgers: Sequence[Ledger], offsets: npt.NDArray[np.int64]) -> Iterator[bytes]:
-    path_bytes = sum(len(ledger._paths) for ledger in ledgers)
+def _joined(parts: Sequence[Path], offsets: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    # Each part is loaded three times, because thousands of them are too many to hold.
+    path_bytes = sum(len(Ledger.load(part)._paths) for part in parts)
     yield _MAGIC + len(offsets).to_bytes(8, "little") + path_bytes.to_bytes(8, "little")
     paths_before = first = 0
-    for ledger in ledgers:
+    for ledger in map(Ledger.load, parts):
         rows = np.array(ledger.rows)
         rows["offset"] = offsets[first : first + len(rows)]
         rows["path_end"] += np.uint64(paths_before)
         paths_before += len(ledger._paths)
         first += len(rows)
         yield rows.tobytes()
-    for ledger in ledgers:
+    for ledger in map(Ledger.load, parts):
         yield ledger._paths.tobytes()

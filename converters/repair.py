@@ -20,7 +20,7 @@ from dataio.converters.manifest import OUTCOMES, FileEntry, Manifest
 from dataio.converters.planning import Planned
 from dataio.converters.registry import get_writable_format
 from dataio.converters.scan import Scan
-from dataio.converters.verification import file_damages, verify
+from dataio.converters.verification import file_damage, verify
 from dataio.converters.worker import sync_path
 from dataio.converters.workers import WorkerPool
 from dataio.converters.workfolder import WorkFolder, resume, usable_units
@@ -188,9 +188,9 @@ def _put(content: Path, target: Path) -> None:
 
 
 def _check(work: Path, content: str, entry: FileEntry, name: str) -> None:
-    found = file_damages(work, entry.replace(name=content))
-    if found:
+    found = file_damage(work, entry.replace(name=content))
+    if found is not None:
         raise DataDamaged(
-            f"{name}: written anew it is not what it was ({found[0].what}); the source was edited, or another "
+            f"{name}: written anew it is not what it was ({found.what}); the source was edited, or another "
             "version of a picture library makes other pictures. Nothing was replaced; convert again with --overwrite"
         )

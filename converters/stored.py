@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,15 @@ from dataio.errors import DataDamaged
 if TYPE_CHECKING:
     import tensorflow as tf
 
-#: Shards that stay open in a process, of the usual soft limit of 1024 files.
-_MOST_OPEN = 256
+#: Shards that stay open in a process at most, and the share of the files it may have open: a quarter, because training
+#: and validation are two datasets, and pipes, sockets and libraries need the rest. 256 of the usual 1024.
+_MOST_OPEN, _OPEN_SHARE = 256, 4
+
+
+def most_open() -> int:
+    """Shards of a dataset that may stay open, given how many files this process may have open; at least 1."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_OPEN if soft == resource.RLIM_INFINITY else max(1, min(_MOST_OPEN, soft // _OPEN_SHARE))
 
 
 class StoredData(Data):
@@ -157,7 +165,7 @@ class LedgerData(StoredData):
         if held is not None:
             return held, True
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
-        if len(self._descriptors) >= _MOST_OPEN:
+        if len(self._descriptors) >= most_open():
             return descriptor, False
         kept = self._descriptors.setdefault(key, descriptor)
         if kept != descriptor:  # another thread was faster

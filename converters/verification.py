@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from dataio.converters.assembly import source_entry
-from dataio.converters.checksums import file_crc32c
 from dataio.converters.conversion import ConversionOptions, plan, scan_for
+from dataio.converters.file_sums import sum_files
 from dataio.converters.format import Damage, WritableFormat
 from dataio.converters.formats.example import StoredRecord
 from dataio.converters.imaging import ImageOptions, Rejected, decide
@@ -25,6 +25,7 @@ from dataio.converters.manifest import FileEntry, Manifest, ShardEntry, SplitEnt
 from dataio.converters.names import one_line, printable
 from dataio.converters.registry import get_writable_format
 from dataio.converters.writing import read_file
+from dataio.errors import SourceError
 from dataio.machine import usable_cores
 
 
@@ -42,6 +43,8 @@ class Verified:
     """Wall time."""
     damages: tuple[Damage, ...]
     """What differs; empty when the dataset is what was written."""
+    source_differences: int = 0
+    """How many of them, at the end, are about the source: the dataset may be whole. Near `records`: another source."""
 
 
 #: Called with bytes done so far and bytes in all.
@@ -59,63 +62,89 @@ def verify(path: Path, *, source: Path | None = None, report: Report = lambda do
     Raises:
         DataNotFound: no dataset there.
         DataDamaged: the manifest itself is damaged.
+        SourceError: `source` is no folder.
     """
     began = time.monotonic()
+    if source is not None and not source.is_dir():
+        raise SourceError(f"{source}: is no folder; name the one that the dataset was made from")
     manifest = Manifest.open(path)
     format_ = get_writable_format(manifest.format)
-    total = sum(entry.bytes for entry in manifest.all_files())
+    entries = tuple(manifest.all_files())
+    total = sum(entry.bytes for entry in entries)
     done = 0
+
+    def read(count: int) -> None:
+        nonlocal done
+        done += count
+        report(done, total)
+
+    sums = sum_files((path / entry.name for entry in entries), threads=_threads(), report=read)
+    # The sum says that something differs; then, once all is read, the records say what.
+    differing = {entry.name: _difference(entry, summed) for entry, summed in zip(entries, sums, strict=True)}
+    report(total, total)
     damages: list[Damage] = []
     for split in manifest.splits.values():
         for shard in split.shards:
-            damages += _check_shard(path, format_, shard)
-            done += shard.file.bytes + shard.ledger.bytes
-            report(done, total)
-    for entry in manifest.files:
-        damages += file_damages(path, entry)
-        done += entry.bytes
-        report(done, total)
+            damages += _shard_damages(path, format_, shard, differing[shard.ledger.name], differing[shard.file.name])
+    damages += [damage for entry in manifest.files if (damage := differing[entry.name])]
+    of_source: list[Damage] = []
     if source is not None:
         broken = {damage.file for damage in damages}
-        found = [
+        of_source = [
             damage
             for split in manifest.splits.values()
             for damage in _compare_with_source(path, format_, manifest, split, source, broken)
         ]
-        damages += found or _other_files(manifest, source)
-    records = sum(split.records for split in manifest.splits.values())
-    return Verified(len(manifest.all_files()), total, records, time.monotonic() - began, tuple(damages))
+        of_source = of_source or _other_files(manifest, source)
+    return Verified(
+        files=len(entries),
+        bytes=total,
+        records=sum(split.records for split in manifest.splits.values()),
+        seconds=time.monotonic() - began,
+        damages=(*damages, *of_source),
+        source_differences=len(of_source),
+    )
 
 
-def file_damages(folder: Path, entry: FileEntry) -> list[Damage]:
-    """How a file differs from its entry, in one line; nothing when it does not."""
-    try:
-        crc, size = file_crc32c(folder / entry.name, threads=min(2, usable_cores()))
-    except OSError as problem:
-        return [
-            Damage(entry.name, None, "is missing" if isinstance(problem, FileNotFoundError) else str(problem.strerror))
-        ]
+def file_damage(folder: Path, entry: FileEntry) -> Damage | None:
+    """How a file differs from its entry, in one line; None when it does not."""
+    (summed,) = sum_files([folder / entry.name], threads=_threads())
+    return _difference(entry, summed)
+
+
+def _threads() -> int:
+    # Two take bytes about as fast as one core reads them from the page cache; more would only contend for a disk.
+    return min(2, usable_cores())
+
+
+def _difference(entry: FileEntry, summed: tuple[int, int] | OSError) -> Damage | None:
+    if isinstance(summed, FileNotFoundError):
+        return Damage(entry.name, None, "is missing")
+    if isinstance(summed, OSError):
+        return Damage(entry.name, None, str(summed.strerror))
+    crc, size = summed
     if size != entry.bytes:
-        return [Damage(entry.name, min(size, entry.bytes), f"has {size} bytes where {entry.bytes} were written")]
+        return Damage(entry.name, min(size, entry.bytes), f"has {size} bytes where {entry.bytes} were written")
     if f"{crc:08x}" != entry.crc32c:
-        return [Damage(entry.name, None, f"sums to {crc:08x} where {entry.crc32c} was written")]
-    return []
+        return Damage(entry.name, None, f"sums to {crc:08x} where {entry.crc32c} was written")
+    return None
 
 
-def _check_shard(folder: Path, format_: WritableFormat, shard: ShardEntry) -> Iterator[Damage]:
-    ledger_damages = file_damages(folder, shard.ledger)
-    yield from ledger_damages
-    found = file_damages(folder, shard.file)
-    if not found:
+def _shard_damages(
+    folder: Path, format_: WritableFormat, shard: ShardEntry, of_ledger: Damage | None, of_file: Damage | None
+) -> Iterator[Damage]:
+    if of_ledger is not None:
+        yield of_ledger
+    if of_file is None:
         return
     path = folder / shard.file.name
-    if ledger_damages or not path.is_file():
-        yield from found
+    if of_ledger is not None or not path.is_file():
+        yield of_file
         return
-    # The sum says that something differs, the records say what; a cut or lengthened file is said as well.
     closer = list(format_.damages(path, shard.file.name, Ledger.load(folder / shard.ledger.name)))
+    # A cut or lengthened file is said beside its records.
     if path.stat().st_size != shard.file.bytes or not closer:
-        yield from found
+        yield of_file
     yield from closer
 
 

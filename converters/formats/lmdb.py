@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from dataio.converters.appending import AppendingFile
-from dataio.converters.checksums import crc32c, extend_crc32c, file_crc32c
+from dataio.converters.checksums import crc32c, extend_crc32c
+from dataio.converters.file_sums import sum_files
 from dataio.converters.format import Finished, FinishedStore, Placed, ShardWriter, Store, WritableFormat
 from dataio.converters.formats.example import StoredRecord, example_crc32c, example_prefix
 from dataio.converters.ledger import Ledger
@@ -113,7 +114,10 @@ class LMDBStore(Store):
             entries = int(environment.stat()["entries"])
         if entries != len(self._pages):
             raise DataDamaged(f"{self._path}: holds {entries} entries where {len(self._pages)} were put in")
-        crc, size = file_crc32c(self._path, threads=usable_cores())
+        (summed,) = sum_files([self._path], threads=usable_cores())
+        if isinstance(summed, OSError):
+            raise summed
+        crc, size = summed
         offsets = np.frombuffer(self._pages, np.uint64).astype(np.int64) * PAGE_BYTES + PAGE_HEAD.size
         return FinishedStore(size, crc, offsets)
 

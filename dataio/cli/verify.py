@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dataio.cli.arguments import counted, some_path
 
+if TYPE_CHECKING:
+    from dataio.converters.verification import Verified
+
 #: Differences that are printed one by one; `--json` has all of them.
-_MOST_LINES = 50
+_MOST_LINES = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -62,6 +66,7 @@ def verify(
             "bytes": verified.bytes,
             "records": verified.records,
             "seconds": verified.seconds,
+            "source_differences": verified.source_differences,
             "damages": damages,
         }
         typer.echo(json.dumps(result, indent=2))
@@ -71,10 +76,8 @@ def verify(
         if len(verified.damages) > _MOST_LINES:
             typer.echo(f"… and {len(verified.damages) - _MOST_LINES} more")
         if verified.damages:
-            typer.echo(
-                f"{shown}: {counted(len(verified.damages), 'difference')}; `dataio repair {shown} --source SRC` mends "
-                "what differs"
-            )
+            for line in _conclusion(verified, shown, source):
+                typer.echo(line)
         elif not quiet:
             rate = verified.bytes / 1e6 / max(verified.seconds, 1e-9)
             typer.echo(
@@ -84,3 +87,25 @@ def verify(
             )
     if verified.damages:
         raise typer.Exit(1)
+
+
+def _conclusion(verified: Verified, shown: str, source: Path | None) -> Iterator[str]:
+    """What follows from differences: in the dataset, in the source, or from having been given another source."""
+    from dataio.converters.names import one_line
+
+    own = len(verified.damages) - verified.source_differences
+    if own:
+        yield f"{shown}: {counted(own, 'difference')}; `dataio repair {shown} --source SRC` mends what differs"
+    if source is None or not verified.source_differences:
+        return
+    asked = one_line(source)
+    if 2 * verified.source_differences > verified.records:
+        yield (
+            f"{asked}: {verified.source_differences} of {counted(verified.records, 'record')} were not made from what "
+            "is there: is this the right source?"
+        )
+    else:
+        yield (
+            f"{asked}: {counted(verified.source_differences, 'difference')} since the conversion; convert again to "
+            "take in what changed"
+        )
