@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataio.bench.measuring import Progress, SupplySamples, measure_supply
+from dataio.bench.measuring import LiveSupply, Progress, SupplySamples, measure_supply
 from dataio.errors import RecipeError
 from tests.bench.virtual import Time, VirtualPipeline
 
@@ -18,8 +18,8 @@ def measure(time: Time, pipelines: dict[str, VirtualPipeline], **options: Any) -
         return lambda: pipeline
 
     builders = {name: builder(pipeline) for name, pipeline in pipelines.items()}
-    options = {"memory": lambda: 0, "round_seconds": 1.0, "settle": lambda: None} | options
-    return measure_supply(builders, batch_size=4, clock=time.clock, **options)
+    given: dict[str, Any] = {"memory": lambda: 0, "round_seconds": 1.0, "settle": lambda: None} | options
+    return measure_supply(builders, batch_size=4, clock=time.clock, **given)
 
 
 def test_the_supply_is_the_producers_rate() -> None:
@@ -129,3 +129,42 @@ def test_samples_go_to_json_and_back() -> None:
     time = Time()
     samples = measure(time, {"a": VirtualPipeline(time, 0.02)})["a"]
     assert SupplySamples.from_json(samples.to_json()) == samples
+
+
+def live_supply(time: Time) -> LiveSupply:
+    return LiveSupply(batch_size=4, clock=time.clock, memory=lambda: 0, settle=lambda: None)
+
+
+def test_a_pipeline_that_stays_alive_is_measured_again_without_another_start() -> None:
+    time = Time()
+    pipeline = VirtualPipeline(time, 0.02)
+    with live_supply(time) as live:
+        live.add("one", lambda: pipeline)
+        for _ in range(3):
+            live.run_round("one", 1.0)
+        assert len(live.samples("one").round_images_per_second) == 3
+        live.run_round("one", 1.0)
+        assert len(live.samples("one", latest=2).round_images_per_second) == 2
+    assert len(pipeline.iterators) == 1
+
+
+def test_a_dropped_pipeline_is_let_go_while_the_others_live_on() -> None:
+    time = Time()
+    pipelines = {name: VirtualPipeline(time, 0.02) for name in "ab"}
+    with live_supply(time) as live:
+        for name, pipeline in pipelines.items():
+            live.add(name, lambda pipeline=pipeline: pipeline)  # type: ignore[misc]
+        live.drop("a")
+        references = sys.getrefcount(pipelines["a"].iterators[0])
+        assert references == 2
+        live.run_round("b", 1.0)
+        live.run_round("b", 1.0)
+        assert live.samples("b").images_per_second.value == pytest.approx(200, rel=1e-6)
+
+
+def test_a_pipeline_that_cannot_be_read_leaves_nothing_alive() -> None:
+    time = Time()
+    with live_supply(time) as live:
+        with pytest.raises(RecipeError, match="broken"):
+            live.add("broken", lambda: VirtualPipeline(time, 0.02, batches=0))
+        live.add("broken", lambda: VirtualPipeline(time, 0.02))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import tensorflow as tf
 from dataio.bench.costs import Costs, StageSeconds
 from dataio.bench.measuring import SupplySamples
 from dataio.bench.search import SearchResult, search
-from dataio.bench.words import plan_words
 from dataio.data import Data, Split
 from dataio.plan import Plan
 from dataio.recipe import Recipe
@@ -38,49 +37,59 @@ class Told(Data):
 
 
 class Machine:
-    """Rates by formula, time by count."""
+    """Rates by formula, time by count; also what measures its pipelines."""
 
-    def __init__(self, rate: Callable[[Plan], float], plans: dict[int, Plan] | None = None) -> None:
+    def __init__(self, rate: Callable[[Plan], float]) -> None:
         self.now = 0.0
         self.rate = rate
-        self.measured: list[list[Plan]] = []
+        self.plans: dict[str, Plan] = {}
+        """Every plan that was ever built, in order."""
+        self.alive: set[str] = set()
+        self.turns: list[str] = []
+        """The plan of every round, in order."""
 
     def clock(self) -> float:
         return self.now
 
-    def measure(
-        self,
-        builders: Mapping[str, Callable[[], Any]],
-        *,
-        batch_size: int,
-        rounds: int,
-        round_seconds: float,
-        warm_up_seconds: float,
-        whole_first_epoch: set[str],
-        clock: Callable[[], float],
-        on_progress: Any,
-    ) -> dict[str, SupplySamples]:
-        plans = {name: _plan_of(build) for name, build in builders.items()}
-        self.measured.append(list(plans.values()))
-        assert whole_first_epoch == {name for name, plan in plans.items() if plan.cache != "none"}
-        self.now += len(plans) * (2.0 + rounds * round_seconds * 1.5)
-        found = {}
-        for name, plan in plans.items():
-            # The first round is slow and the second fast by the same share: the median is the formula's.
-            rates = [self.rate(plan) * (1 + 0.004 * ((number % 3) - 1)) for number in range(rounds)]
-            found[name] = SupplySamples(
-                name=name,
-                batch_size=batch_size,
-                round_images_per_second=tuple(rates),
-                round_batch_seconds=tuple((batch_size / rate,) for rate in rates),
-                first_epoch_images_per_second=None,
-                first_epoch_whole=False,
-                first_batch_seconds=(0.3,),
-                warm_up_seconds=1.0,
-                steady=True,
-                peak_memory_bytes=100_000_000,
-            )
-        return found
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.alive.clear()
+
+    def add(self, name: str, build: Callable[[], Any], *, whole_first_epoch: bool = False) -> None:
+        plan = _plan_of(build)
+        assert name not in self.plans, "a plan is built once"
+        assert whole_first_epoch == (plan.cache != "none")
+        self.plans[name] = plan
+        self.alive.add(name)
+        self.now += 2.0
+
+    def run_round(self, name: str, seconds: float) -> None:
+        assert name in self.alive
+        self.turns.append(name)
+        self.now += 2 * seconds
+
+    def samples(self, name: str, *, latest: int | None = None) -> SupplySamples:
+        rounds = self.turns.count(name)
+        rate = self.rate(self.plans[name])
+        # The first round is slow and the second fast by the same share: the median is the formula's.
+        rates = [rate * (1 + 0.004 * ((number % 3) - 1)) for number in range(rounds)][-(latest or rounds) :]
+        return SupplySamples(
+            name=name,
+            batch_size=64,
+            round_images_per_second=tuple(rates),
+            round_batch_seconds=tuple((64 / rate,) for rate in rates),
+            first_epoch_images_per_second=None,
+            first_epoch_whole=False,
+            first_batch_seconds=(0.3,),
+            warm_up_seconds=1.0,
+            steady=True,
+            peak_memory_bytes=100_000_000,
+        )
+
+    def drop(self, name: str) -> None:
+        self.alive.remove(name)
 
     def calibrate(self, plan: Plan) -> Costs:
         self.now += 2.0
@@ -90,14 +99,14 @@ class Machine:
             images=1000,
             seconds_per_image=seconds,
             stages=tuple(
-                StageSeconds(stage=stage, seconds_per_image=share * seconds, bytes_per_image=None, share=share)  # type: ignore[arg-type]
+                StageSeconds(stage=stage, seconds_per_image=share * seconds, bytes_per_image=None, share=share)
                 for stage, share in stages
             ),
         )
 
     def search(self, data: Data | None = None, recipe: Recipe = RECIPE, **options: Any) -> SearchResult:
         given: dict[str, Any] = {"cores": CORES, "free_bytes": 16 * GB} | options
-        return search(data or Told(), recipe, measure=self.measure, calibrate=self.calibrate, clock=self.clock, **given)
+        return search(data or Told(), recipe, supply=lambda: self, calibrate=self.calibrate, clock=self.clock, **given)
 
 
 def _plan_of(build: Callable[[], Any]) -> Plan:
@@ -143,8 +152,9 @@ def test_a_budget_too_short_for_a_final_still_chooses_from_what_was_measured() -
     machine = Machine(typical)
     found = machine.search(budget_seconds=5.0)
     assert found.plan.kernel == "opencv" and found.plan.fused_decode_and_crop
-    rungs = [len(rung) for rung in machine.measured]
-    assert len(rungs) == 2 and rungs[1] == 1  # one variant that promises much is worth its time; no final
+    variants = [name for name in machine.plans if name not in found.baselines]
+    assert len(variants) <= 3  # two ways that no baseline uses, and one that promises much
+    assert set(found.finalists) == set(found.candidates)  # no final
 
 
 def test_where_nothing_beats_autotune_autotune_is_chosen() -> None:
@@ -160,29 +170,67 @@ def test_a_tie_goes_to_the_simplest_plan() -> None:
 def test_the_choice_is_made_among_plans_measured_in_turn_with_the_best_baseline() -> None:
     machine = Machine(typical)
     found = machine.search()
-    assert set(machine.measured[-1]) == {found.candidates[name].plan for name in found.finalists}
-    assert "autotune_fused" in found.finalists
+    # Two early rounds and three of the final, in which it fell out of reach.
+    assert machine.turns.count("autotune_fused") == 5
     assert found.chosen in found.finalists
+    count = len(found.finalists)
+    rounds = {len(found.candidates[name].samples.round_images_per_second) for name in found.finalists}
+    assert rounds == {max(rounds)} and max(rounds) >= 3
+    assert set(machine.turns[-count:]) == set(found.finalists)
+
+
+def test_a_baseline_within_reach_stays_in_the_final() -> None:
+    found = Machine(lambda plan: 1000.0 if plan.kernel == "tensorflow" else 1050.0).search()
+    assert found.baselines & set(found.finalists)
+    assert found.plan.kernel == "opencv"
+
+
+def test_no_pipeline_is_left_alive() -> None:
+    machine = Machine(typical)
+    machine.search()
+    assert not machine.alive
+
+
+def test_plans_that_cannot_win_do_not_hold_memory_in_the_final() -> None:
+    machine = Machine(typical)
+    alive: list[set[str]] = []
+    run = machine.run_round
+    machine.run_round = lambda name, seconds: (alive.append(set(machine.alive)), run(name, seconds))[1]  # type: ignore[method-assign, func-returns-value]
+    machine.search()
+    assert "naive" in alive[0] and "naive" not in alive[-1]
+    assert len(alive[-1]) <= 4
+
+
+def test_two_caches_that_do_not_fit_beside_each_other_are_not_both_built() -> None:
+    def rate(plan: Plan) -> float:
+        return typical(plan) * (2.0 if plan.cache != "none" else 1.0)
+
+    machine = Machine(rate)
+    found = machine.search(budget_seconds=600.0, free_bytes=round(1.9 * GB))  # 2,000 pictures of 562 kB, or of 100 kB
+    decoded = [plan for plan in machine.plans.values() if plan.cache == "decoded"]
+    stored = [plan for plan in machine.plans.values() if plan.cache == "memory"]
+    assert len(decoded) + len(stored) >= 1
+    assert not (decoded and stored)
+    assert found.plan.cache != "none"
 
 
 def test_an_exact_recipe_is_never_given_a_kernel_that_differs() -> None:
     machine = Machine(typical)
     found = machine.search(recipe=RECIPE.replace(fidelity="exact"))
-    for plans in machine.measured:
-        assert all(plan.kernel == "tensorflow" and not plan.fused_decode_and_crop for plan in plans)
+    assert all(plan.kernel == "tensorflow" and not plan.fused_decode_and_crop for plan in machine.plans.values())
     assert "autotune_fused" not in found.candidates
 
 
 def test_raw_pixels_are_never_decoded() -> None:
     machine = Machine(typical)
     machine.search(Told(encoding="raw"))
-    assert not any(plan.fused_decode_and_crop for plans in machine.measured for plan in plans)
+    assert not any(plan.fused_decode_and_crop for plan in machine.plans.values())
 
 
 def test_a_cache_that_the_whole_split_does_not_fit_in_is_refused_and_not_run() -> None:
     machine = Machine(lambda plan: 10 * typical(plan) if plan.cache == "memory" else typical(plan))
     found = machine.search(Told(records=1_281_167), free_bytes=64 * GB, budget_seconds=120.0)
-    assert not any(plan.cache == "memory" for plans in machine.measured for plan in plans)
+    assert not any(plan.cache == "memory" for plan in machine.plans.values())
     assert any("cache=memory" in name and "needs 130" in reason for name, reason in found.refused.items())
 
 
@@ -201,6 +249,13 @@ def test_a_cache_of_decoded_pictures_is_chosen_where_it_fits_and_refused_where_n
     tight = Machine(rate).search(budget_seconds=120.0, free_bytes=1 * GB)  # 2,000 pictures of 562 kB
     assert tight.plan.cache != "decoded"
     assert any("cache=decoded" in name for name in tight.refused)
+
+
+def test_a_cache_that_fits_the_sample_but_not_the_whole_is_refused_and_not_run() -> None:
+    machine = Machine(lambda plan: 10 * typical(plan) if plan.cache != "none" else typical(plan))
+    found = machine.search(whole=640, free_bytes=64 * GB, budget_seconds=120.0)
+    assert all(plan.cache == "none" for plan in machine.plans.values())
+    assert any("cache=memory" in name and "needs 130" in reason for name, reason in found.refused.items())
 
 
 def test_plans_that_prediction_rules_out_are_skipped_and_told() -> None:
@@ -228,7 +283,7 @@ def test_predictions_are_kept_beside_what_was_measured(demand: float | None) -> 
     machine = Machine(typical)
     found = machine.search(demand=demand, budget_seconds=120.0)
     assert set(found.predicted) == set(found.candidates)
-    variants = {plan_words(plan) for plan in machine.measured[1]}
+    variants = set(list(machine.plans)[7:])  # after five baselines and two ways that none of them uses
     assert variants
     for name in variants:
         if "decoded" in name:
