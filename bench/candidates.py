@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 
+from dataio.bench.cache_disk import DECODED_BYTES_PER_SECOND, cache_bytes_per_second
+from dataio.bench.footprint import predict_footprint, refusal
 from dataio.data import Data
+from dataio.machine import usable_memory_bytes
 from dataio.plan import Plan
 from dataio.recipe import Recipe
+from dataio.stages.cache_folder import cache_parent
 
 #: Finished batches kept ready: two hide the change from one to the next; more only take memory unless batches vary.
 #: Source: own measurement: supply with 0, 2 and 4 differs by less than its noise.
@@ -32,13 +37,43 @@ def kernel_plans(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
     return plans
 
 
-def decoded_once(data: Data, recipe: Recipe, cores: int) -> list[Plan]:
+def decoded_once(
+    data: Data,
+    recipe: Recipe,
+    cores: int,
+    *,
+    split: str | None = None,
+    free_bytes: int | None = None,
+    disk_bytes_per_second: Callable[[], float] | None = None,
+) -> list[Plan]:
     """The plan that keeps decoded pictures, with the kernel that is fastest once nothing is decoded: OpenCV where it
-    may be used. None for pixels that are stored raw."""
+    may be used. None for pixels that are stored raw.
+
+    Where they do not fit into memory, the same with them on disk comes too, if they fit there and the disk gives pixels
+    faster than all cores decode them.
+
+    Args:
+        data: the dataset.
+        recipe: what a batch is.
+        cores: cores that the process may use.
+        split: the split; the largest when None.
+        free_bytes: memory that may still be taken; found out when None.
+        disk_bytes_per_second: measures the disk; that of the folder for caches when None.
+    """
     if data.encoding == "raw":
         return []
     ways = [plan for plan in kernel_plans(data, recipe, cores) if not plan.fused_decode_and_crop]
-    return [ways[-1].replace(cache="decoded")]
+    plans = [ways[-1].replace(cache="decoded")]
+    split = split or max(data.splits, key=lambda name: data.splits[name].records)
+    free_bytes = usable_memory_bytes() if free_bytes is None else free_bytes
+    if refusal(predict_footprint(data, recipe, plans[0], split=split, cores=cores), free_bytes=free_bytes) is None:
+        return plans
+    on_disk = ways[-1].replace(cache="decoded_disk")
+    if refusal(predict_footprint(data, recipe, on_disk, split=split, cores=cores), free_bytes=free_bytes) is None:
+        measure = disk_bytes_per_second or (lambda: cache_bytes_per_second(cache_parent()))
+        if measure() > cores * DECODED_BYTES_PER_SECOND:
+            plans.append(on_disk)
+    return plans
 
 
 def variants(plan: Plan, cores: int) -> list[Plan]:

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from dataio.bench.bare import Sample, bare_seconds, can_run_bare, decoded, stored_raw, stored_smaller, take_sample
+from dataio.bench.cache_disk import cache_bytes_per_second
 from dataio.bench.choosing import HEADROOM
 from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.predicting import CACHED_SECONDS, Predictor, calls_at_once
 from dataio.bench.results import Remedy
+from dataio.bench.storage import storage_kind
 from dataio.bench.words import byte_words, plan_words, rate_words
 from dataio.data import Data
 from dataio.plan import Plan
 from dataio.recipe import Recipe
+from dataio.stages.cache_folder import cache_parent
 
 #: Side of smaller stores, pixels: what a crop of 224 is commonly taken from.
 #: Source: He et al. 2015, "Deep residual learning", section 3.4: short side 256.
@@ -121,7 +125,7 @@ def _cache(situation: Situation) -> list[Remedy]:
         situation.data, situation.recipe, cached, split=situation.split, cores=situation.cores
     )
     if refusal(footprint, free_bytes=situation.free_bytes) is not None:
-        return []
+        return _cache_on_disk(situation)
     work = situation.predictor.work_seconds(situation.plan)
     saved = work / situation.predictor.work_seconds(cached)
     return [
@@ -130,6 +134,32 @@ def _cache(situation: Situation) -> list[Remedy]:
             images_per_second=situation.images_per_second * saved,
             cost=f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free",
             how='plan.replace(cache="memory")',
+        )
+    ]
+
+
+def _cache_on_disk(situation: Situation) -> list[Remedy]:
+    """Records that do not fit into memory, kept on this machine: where they come over a network or from a disk that
+    turns, and the folder for caches lies on something better."""
+    parent = cache_parent()
+    found = situation.data.split(situation.split)
+    better = {"network": ("ssd", "virtual", "disk"), "disk": ("ssd", "virtual")}.get(
+        storage_kind(situation.data.path), ()
+    )
+    plan = situation.plan.replace(cache="disk")
+    footprint = predict_footprint(situation.data, situation.recipe, plan, split=situation.split, cores=situation.cores)
+    if storage_kind(parent) not in better or refusal(footprint, free_bytes=situation.free_bytes) is not None:
+        return []
+    record_bytes = found.bytes / max(1, found.records)
+    return [
+        Remedy(
+            title="Keep the encoded records on this machine's disk after the first epoch.",
+            images_per_second=min(
+                _rate_after(situation, picture_share=1.0, record_bytes=record_bytes),
+                cache_bytes_per_second(parent) / record_bytes,
+            ),
+            cost=f"{byte_words(footprint.disk_bytes)} in {parent}, which goes when training ends",
+            how='plan.replace(cache="disk"), and build(cache_dir=...) or DATAIO_CACHE_DIR for another folder',
         )
     ]
 
@@ -153,7 +183,7 @@ def _packed(situation: Situation) -> list[Remedy]:
 def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
     """Stores that change pixels: smaller JPEGs, raw pixels. Only where pictures are JPEGs."""
     data, recipe = situation.data, situation.recipe
-    if data.encoding != "jpeg" or situation.plan.cache == "decoded" or not can_run_bare("jpeg"):
+    if data.encoding != "jpeg" or situation.plan.caches_decoded or not can_run_bare("jpeg"):
         return []
     sample = sample or take_sample(data, split=situation.split, records=TRIAL_RECORDS)
     fused = situation.plan.fused_decode_and_crop
@@ -183,29 +213,38 @@ def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
 
 
 def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> list[Remedy]:
+    """Decoded pictures in memory where they fit, else on disk where they fit there."""
     pictures = decoded(sample)
-    plan = situation.plan.replace(cache="decoded", fused_decode_and_crop=False)
-    footprint = predict_footprint(
-        situation.data,
-        situation.recipe,
-        plan,
-        split=situation.split,
-        cores=situation.cores,
-        picture_bytes=pictures.record_bytes,
+    places: tuple[tuple[Literal["decoded", "decoded_disk"], str], ...] = (
+        ("decoded", "in memory"),
+        ("decoded_disk", "on disk"),
     )
-    if refusal(footprint, free_bytes=situation.free_bytes) is not None:
-        return []
-    after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
-    return [
-        Remedy(
-            title="Keep decoded pictures in memory after the first epoch.",
-            images_per_second=_rate_after(
-                situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True
-            ),
-            cost=f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free",
-            how='plan.replace(cache="decoded", fused_decode_and_crop=False)',
+    for cache, place in places:
+        footprint = predict_footprint(
+            situation.data,
+            situation.recipe,
+            situation.plan.replace(cache=cache, fused_decode_and_crop=False),
+            split=situation.split,
+            cores=situation.cores,
+            picture_bytes=pictures.record_bytes,
         )
-    ]
+        if refusal(footprint, free_bytes=situation.free_bytes) is not None:
+            continue
+        after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
+        rate = _rate_after(situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True)
+        cost = f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free"
+        if cache == "decoded_disk":
+            rate = min(rate, cache_bytes_per_second(cache_parent()) / pictures.record_bytes)
+            cost = f"{byte_words(footprint.disk_bytes)} in {cache_parent()}, which goes when training ends"
+        return [
+            Remedy(
+                title=f"Keep decoded pictures {place} after the first epoch.",
+                images_per_second=rate,
+                cost=cost,
+                how=f'plan.replace(cache="{cache}", fused_decode_and_crop=False)',
+            )
+        ]
+    return []
 
 
 def _rate_after(

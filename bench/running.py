@@ -212,11 +212,15 @@ def _drop_caches_of_samples(setting: Setting, one: Measured) -> None:
     for name in [name for name, candidate in one.candidates.items() if candidate.plan.cache != "none"]:
         plan = one.candidates[name].plan
         footprint = predict_footprint(one.data, setting.recipe, plan, split=setting.split, cores=setting.cores)
-        whole = replace(footprint, cache_bytes=round(footprint.cache_bytes * one.whole))
+        whole = replace(
+            footprint,
+            cache_bytes=round(footprint.cache_bytes * one.whole),
+            disk_bytes=round(footprint.disk_bytes * one.whole),
+        )
         reason = refusal(whole, free_bytes=free)
         if reason is not None:
             del one.candidates[name]
-            one.refused[name] = f"the sample fits into memory, but the whole does not: {reason}"
+            one.refused[name] = f"the sample fits, but the whole does not: {reason}"
     if one.chosen not in one.candidates:
         names = list(one.candidates)
         position = choose(

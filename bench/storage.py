@@ -68,6 +68,11 @@ def describe_storage(path: Path, *, seconds: float = 1.0, clock: Callable[[], fl
     )
 
 
+def storage_kind(path: Path) -> Literal["ssd", "disk", "virtual", "memory", "network", "unknown"]:
+    """`Storage.kind` of a path that need not exist yet, without reading anything."""
+    return _kind(*_mount(path.resolve()))
+
+
 def _files(path: Path, *, most: int | None, most_bytes: int | None) -> Iterator[Path]:
     if path.is_file():
         yield path

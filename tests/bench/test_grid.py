@@ -52,3 +52,8 @@ def test_a_sweep_that_cannot_be_is_refused_with_what_would_do(text: str, said: s
 def test_a_field_given_twice_is_refused() -> None:
     with pytest.raises(PlanError, match="given twice"):
         parse_sweep(["prefetch=1", "prefetch=2"])
+
+
+def test_a_cache_on_disk_can_be_swept() -> None:
+    plans = grid_plans(parse_sweep(["cache=none,disk,decoded_disk"]))
+    assert [plan.cache for plan in plans.values()] == ["none", "disk", "decoded_disk"]

@@ -138,3 +138,18 @@ def test_what_passes_the_limit_is_refused_with_its_figures() -> None:
     assert refusal(plan, free_bytes=plan.total_bytes * 2) is None
     reason = refusal(plan, free_bytes=plan.total_bytes)
     assert reason is not None and "80%" in reason
+
+
+def test_a_cache_on_disk_takes_disk_and_no_memory() -> None:
+    records, pixels = footprint(Plan(cache="disk")), footprint(Plan(cache="decoded_disk"))
+    assert records.cache_bytes == pixels.cache_bytes == 0
+    stored = Pictures().splits["train"].bytes
+    assert stored < records.disk_bytes < stored + 8 * 500 < pixels.disk_bytes
+    assert footprint(Plan(cache="memory")).disk_bytes == 0
+
+
+def test_a_cache_that_passes_the_room_on_disk_is_refused_with_its_figures() -> None:
+    plan = footprint(Plan(cache="disk"))
+    assert refusal(plan, free_bytes=plan.total_bytes * 2, disk_room_bytes=plan.disk_bytes) is None
+    reason = refusal(plan, free_bytes=plan.total_bytes * 2, disk_room_bytes=plan.disk_bytes - 1)
+    assert reason is not None and "on disk" in reason and "DATAIO_CACHE_DIR" in reason

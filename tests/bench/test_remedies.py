@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from dataio.bench.costs import Costs, StageSeconds
 from dataio.bench.predicting import Predictor
 from dataio.bench.remedies import Situation, cores_needed, find_remedies
 from dataio.bench.results import Remedy
+from dataio.data import Split
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 
@@ -66,6 +68,43 @@ def test_a_cache_of_decoded_pictures_promises_more_than_one_of_records(situation
     assert (pixels.images_per_second or 0) > (records.images_per_second or 0)
     held = replace(situation, plan=Plan(kernel="opencv", cache="decoded"))
     assert titled(find_remedies(held), "decoded pictures") is None
+
+
+@pytest.fixture
+def roomy_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder for caches on a disk with room, read at 1 GB/s."""
+    monkeypatch.setenv("DATAIO_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("dataio.bench.footprint.lies_in_memory", lambda folder: False)
+    monkeypatch.setattr("dataio.bench.footprint.cache_room_bytes", lambda folder: 10**12)
+    monkeypatch.setattr("dataio.bench.remedies.cache_bytes_per_second", lambda folder: 1e9)
+
+
+def too_many(situation: Situation) -> Situation:
+    """The same pictures so often that neither they nor their pixels fit into memory."""
+    data = Pictures()
+    data.splits = {"train": Split(10**6, 1, 10**6 * 20_000)}
+    return replace(situation, data=data, free_bytes=10**9)
+
+
+@pytest.mark.usefixtures("roomy_disk")
+def test_decoded_pictures_that_do_not_fit_into_memory_may_lie_on_disk_as_fast_as_it_reads(
+    situation: Situation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remedy = titled(find_remedies(too_many(situation)), "decoded pictures on disk")
+    assert remedy is not None and 'cache="decoded_disk"' in remedy.how
+    assert (remedy.images_per_second or 0) <= 1e9 / (300 * 400 * 3)
+    monkeypatch.setattr("dataio.bench.remedies.cache_bytes_per_second", lambda folder: 1e8)
+    assert titled(find_remedies(too_many(situation)), "on disk") is None  # slower than decoding
+
+
+@pytest.mark.usefixtures("roomy_disk")
+@pytest.mark.parametrize(("data", "cache", "proposed"), [("network", "ssd", True), ("disk", "virtual", True),
+    ("ssd", "ssd", False), ("network", "network", False), ("disk", "disk", False)])  # fmt: skip
+def test_encoded_records_are_kept_on_disk_only_where_it_is_better_than_where_they_lie(
+    situation: Situation, monkeypatch: pytest.MonkeyPatch, data: str, cache: str, proposed: bool
+) -> None:
+    monkeypatch.setattr("dataio.bench.remedies.storage_kind", lambda path: data if path == Path("pictures") else cache)
+    assert (titled(find_remedies(too_many(situation)), "this machine's disk") is not None) == proposed
 
 
 def test_a_folder_is_converted_and_a_packed_dataset_is_not(situation: Situation) -> None:
