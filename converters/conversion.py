@@ -163,7 +163,7 @@ def convert(
                 _check_space(work, planned, format_)
             earlier = resume(work, planned.worklists, settings)
             if not is_prepared(work.path):
-                gathering = Gathering(format_, work.path, planned, work.journal) if gathers else None
+                gathering = work.gathering(format_, planned)
                 run = Run(planned, usable_units(work, earlier, gathering), report)
                 resumed = len(run.done)
                 if fail_on_bad:

@@ -18,7 +18,7 @@ from pathlib import Path
 from dataio.converters.conversion import ConversionOptions, check_destination, plan, scan_for
 from dataio.converters.destination import destination_errors
 from dataio.converters.format import WritableFormat
-from dataio.converters.gathering import Gathering, unit_key
+from dataio.converters.gathering import unit_key
 from dataio.converters.planning import Planned
 from dataio.converters.registry import get_writable_format
 from dataio.converters.workers import Progressed, WorkerPool, Written
@@ -161,7 +161,7 @@ def _convert_some(
     clock: Callable[[], float],
 ) -> _Seen:
     seen = _Seen()
-    gathering = Gathering(format_, work.path, sample, work.journal) if format_.gathers else None
+    gathering = work.gathering(format_, sample)
     began = clock()
     first: float | None = None
     waiting = deque(enumerate(sample.units))

@@ -127,6 +127,10 @@ class Store(ABC):
     def close(self) -> None:
         """Waits until the disk has all of it, and gives up the file."""
 
+    @abstractmethod
+    def abandon(self) -> None:
+        """Gives up the file as it is, for a later run to go on with."""
+
 
 class Format(ABC):
     """A format that `dataio.open` reads."""

@@ -106,8 +106,14 @@ class Gathering:
             store = self._store(split)
             finished = store.finish()  # while the disk still takes the last units
             self._journal.settle()
+            del self._stores[split]
             store.close()
         return finished
+
+    def close(self) -> None:
+        """Gives up the stores that are not finished; the journal must be closed, whose thread syncs them."""
+        while self._stores:
+            self._stores.popitem()[1].abandon()
 
     def _store(self, split: str) -> Store:
         if split not in self._stores:

@@ -91,7 +91,7 @@ def repair(
         units = _units_to_write(planned, manifest, broken)
         todo = Planned(planned.worklists, units, planned.source_bytes, planned.store_bytes)
         earlier = resume(work, planned.worklists, {"repair": manifest.checksum})
-        gathering = Gathering(format_, work.path, todo, work.journal) if format_.gathers else None
+        gathering = work.gathering(format_, todo)
         run = Run(todo, usable_units(work, earlier, gathering), report)
         pool.begin(
             Job(str(source.resolve()), str(work.path.resolve()), manifest.format, options.image, scanned.class_names)

@@ -15,10 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering
 from dataio.converters.journal import Earlier, Journal, UnitResult, boot_id
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import WORK_FOLDER
+from dataio.converters.planning import Planned
 from dataio.converters.worker import worklist_path
 from dataio.converters.worklist import Worklist, differences
 from dataio.converters.writing import UnitFiles
@@ -45,6 +47,7 @@ class WorkFolder:
                 raise
             raise DestinationError(f"{destination}: cannot be written: {problem.strerror}") from None
         self.journal = Journal(self.path / _JOURNAL)
+        self._gathering: Gathering | None = None
 
     def _take_lock(self, destination: Path) -> int:
         while True:
@@ -77,6 +80,12 @@ class WorkFolder:
                 path.unlink()
         self.journal = Journal(self.path / _JOURNAL)
 
+    def gathering(self, format_: WritableFormat, planned: Planned) -> Gathering | None:
+        """What takes in the units of a format that keeps a split in one file, closed with the folder; else None."""
+        if format_.gathers:
+            self._gathering = Gathering(format_, self.path, planned, self.journal)
+        return self._gathering
+
     def remove_partials(self) -> None:
         """Removes files that a killed worker was still writing."""
         for path in self.path.glob(".*.part*"):
@@ -88,8 +97,12 @@ class WorkFolder:
 
     def close(self) -> None:
         """Gives up the lock."""
-        self.journal.close()
-        os.close(self._lock)
+        try:
+            self.journal.close()
+        finally:
+            if self._gathering is not None:
+                self._gathering.close()
+            os.close(self._lock)
 
     def __enter__(self) -> Self:
         return self

@@ -126,6 +126,10 @@ class LMDBStore(Store):
         os.fsync(self._descriptor)
         os.close(self._descriptor)
 
+    def abandon(self) -> None:
+        """Closes the file."""
+        os.close(self._descriptor)
+
 
 def _copy(source: int, target: int, offset: int, size: int) -> None:
     """Copies the first `size` bytes of a file to a place in another, inside the kernel where it can."""
