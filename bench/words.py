@@ -149,9 +149,19 @@ def bound_sentence(results: Results) -> str:
 
 def chosen_loop(results: Results) -> Loop | None:
     """The loop with the step on the plan chosen; None without a step."""
-    chosen = results.chosen
-    loops = [loop for loop in results.loops if (loop.run, loop.data) == (chosen.name, chosen.data)]
+    return loop_of(results, results.chosen.name)
+
+
+def loop_of(results: Results, name: str) -> Loop | None:
+    """The loop on the plan `name` of the data chosen; None where none ran."""
+    loops = [loop for loop in results.loops if (loop.run, loop.data) == (name, results.chosen.data)]
     return loops[-1] if loops else None
+
+
+def told_fill(loop: Loop | None) -> FirstFill | None:
+    """What the starts of epochs cost in this loop, where that is worth telling beside the stall."""
+    fill = loop.first_fill if loop is not None else None
+    return fill if fill is not None and fill.share > TOLD_FILL else None
 
 
 def fill_words(fill: FirstFill | None) -> str:
@@ -192,9 +202,8 @@ def headline(results: Results) -> str:
         where = f" from {chosen.data}" if len(results.datasets) > 1 else ""
         return f"The best plan found supplies {supply}{where}."
     waits = f"waits for input {share_words(verdict.stall.value)} of its time"
-    loop = chosen_loop(results)
-    if loop is not None and loop.first_fill is not None and loop.first_fill.share > TOLD_FILL:
-        waits += f" within epochs, and {share_words(loop.first_fill.share)} at their starts"
+    if fill := told_fill(chosen_loop(results)):
+        waits += f" within epochs, and {share_words(fill.share)} at their starts"
     before = results.verdict_before
     if verdict.outcome == "inconclusive":
         low, high = share_words(verdict.stall.low), share_words(verdict.stall.high)

@@ -12,7 +12,7 @@ from dataio.bench.report import charts
 from dataio.bench.report.facts import facts, fill_sentence
 from dataio.bench.report.origin import machine_rows, method_lines
 from dataio.bench.report.sweeps import heat_maps
-from dataio.bench.results import Dataset, Results, Run
+from dataio.bench.results import Dataset, Loop, Results, Run
 from dataio.bench.words import (
     BASELINES,
     bound_sentence,
@@ -24,6 +24,7 @@ from dataio.bench.words import (
     share_words,
     short_name,
     time_words,
+    told_fill,
 )
 from dataio.plan import Plan
 from dataio.records import write_whole
@@ -146,7 +147,7 @@ def _strips(results: Results) -> list[dict[str, Any]]:
             "name": f"Before: {BASELINES['autotune']}"
             if position == 0 and len(loops) > 1
             else f"After: {short_name(loop.run)}",
-            "words": f"{steps} steps in {time_words(span)}",
+            "words": f"{steps} steps in {time_words(span)}{_starts(loop)}",
             "steps": steps,
             "svg": charts.timeline(
                 loop.counted_wait_seconds[-steps:], loop.step_seconds[-steps:], span_seconds=max(spans)
@@ -155,6 +156,11 @@ def _strips(results: Results) -> list[dict[str, Any]]:
         }
         for position, (loop, span) in enumerate(zip(loops, spans, strict=True))
     ]
+
+
+def _starts(loop: Loop) -> str:
+    fill = told_fill(loop)
+    return f"; starts of epochs: {share_words(fill.share)} of the time" if fill else ""
 
 
 def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:

@@ -19,11 +19,13 @@ from dataio.bench.words import (
     gains_sentence,
     gpu_sentence,
     headline,
+    loop_of,
     plan_words,
     rate_words,
     share_words,
     short_name,
     time_words,
+    told_fill,
 )
 
 #: Colours of the outcomes in a terminal.
@@ -182,19 +184,22 @@ def _conclusion(results: Results) -> RenderableType:
 def _stall_table(results: Results, verdict: Verdict) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
-    for title in ("stall", "95 % interval", "supply", "demand"):
+    before = results.verdict_before
+    rows = [("the plan chosen", verdict, chosen_loop(results))]
+    if before is not None and before != verdict:
+        rows.insert(0, ("autotune", before, loop_of(results, "autotune")))
+    starts = any(told_fill(loop) for _, _, loop in rows)
+    for title in ("stall", "95 % interval", *(["epoch starts"] if starts else []), "supply", "demand"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
-    before = results.verdict_before
-    rows = [("the plan chosen", verdict)]
-    if before is not None and before != verdict:
-        rows.insert(0, ("autotune", before))
-    for name, one in rows:
+    for name, one, loop in rows:
         stall = one.stall
+        fill = loop.first_fill if loop is not None else None
         table.add_row(
             name,
             share_words(stall.value),
             f"{share_words(stall.low)} to {share_words(stall.high)}",
+            *([share_words(fill.share) if fill else "-"] if starts else []),
             rate_words(one.supply_images_per_second),
             rate_words(one.demand_images_per_second),
             one.outcome,

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from dataio.bench.filling import FirstFill
 from dataio.cli import bench as command
 from dataio.cli.bench import check_against, check_limit, make_recipe, show, write_outputs
 from dataio.cli.trying import Way, parse_ways
@@ -114,6 +115,25 @@ def test_tables_fit_into_80_columns(capsys: pytest.CaptureFixture[str], monkeypa
     assert max(len(line) for line in text.splitlines()) <= 80
     for words in ("autotune_fused", "FED", "1.3 %", "36 %", "The plan chosen"):
         assert words in text
+
+
+def test_the_starts_of_epochs_and_the_gpu_are_shown_where_they_were_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    results = sample_results()
+    show(results, None)
+    text = capsys.readouterr().out
+    assert "epoch starts" not in text and "GPU" not in text
+    told = {"gpu_utilisation": 0.83, "host_to_device_bytes_per_second": 9.5e9}
+    fills = (None, FirstFill(epoch_batches=25, seconds=0.4, share=0.12))
+    loops = tuple(loop.replace(first_fill=fill, **told) for loop, fill in zip(results.loops, fills, strict=True))
+    show(results.replace(loops=loops), None)
+    text = capsys.readouterr().out
+    assert max(len(line) for line in text.splitlines()) <= 80
+    starts = {line.split()[0]: line for line in text.splitlines() if line.startswith("  ")}
+    assert " 12 % " in starts["the"] and " - " in starts["autotune"]
+    assert "The GPU was busy 83 % of the time" in text and "9.5 GB/s" in text
 
 
 def test_a_run_like_the_baseline_passes_and_a_slower_one_does_not(capsys: pytest.CaptureFixture[str]) -> None:
