@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +57,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory, make_jpeg: Callable[..., b
     return folder
 
 
-def peaks(sources: Path, kind: str, out: Path, options: dict[str, object]) -> tuple[int, int]:
+def peaks(sources: Path, kind: str, out: Path, options: Mapping[str, object]) -> tuple[int, int]:
     """Bytes that the worker needed for small pictures alone, and with the large one."""
     words = [str(sources / "small"), str(sources / kind), str(out), json.dumps(options)]
     done = subprocess.run(
