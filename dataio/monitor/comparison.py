@@ -2,7 +2,9 @@
 
 Where several steps run in one call, or a strategy fetches in its own threads, GetNext runs while a step does, and the
 time it takes is no wait. What can be seen is when executions begin. The recorder holds the loop for a moment until the
-pipeline's buffers are full, takes the time of the next execution, and compares: stall = 1 - ready time / usual time.
+pipeline's buffers are full, takes the time of an execution then, and compares: stall = 1 - ready time / usual time. The
+first execution after a pause is slower than one that follows another, since the threads slept: where the buffers hold
+enough for two, the second is taken.
 A starved loop loses nothing by the pause, since production goes on meanwhile; a fed one finds its buffers full.
 """
 
@@ -27,8 +29,9 @@ _LONGEST_PAUSE_SECONDS = 5.0
 _SHORTEST_QUIET_SECONDS, _LONGEST_QUIET_SECONDS = 0.005, 2.0
 _POLL_SECONDS = 0.001
 
-#: Executions after a pause that are left out at most, while the buffers are fuller than usual.
-_LONGEST_DRAIN = 20
+#: Executions after a pause, and at the start of an epoch, that are left out at most while the buffers are fuller than
+#: usual. At a start "usual" is not known: until they run dry.
+_LONGEST_DRAIN, _LONGEST_START = 20, 8
 
 #: Ready executions and usual ones without which nothing is said.
 FEWEST_READY, FEWEST_USUAL = 3, 10
@@ -63,14 +66,15 @@ class ReadyRecorder:
         """Seconds of each epoch's first execution."""
         self._since = self._failures = 0
         self._full: int | None = None
-        self._filled = False
+        self._filled = self._dry = False
         self._base = self._taken = self._level = self._drained = self._place = 0
+        self._longest_drain = _LONGEST_START
         self._began: float | None = None
-        self._state: Literal["first", "usual", "ready", "draining"] = "usual"
+        self._state: Literal["first", "usual", "warming", "ready", "draining"] = "usual"
 
     def start_epoch(self, *, same_iterator: bool) -> None:
         """A new epoch begins, with a new iterator or with the one that the last epoch used."""
-        self._place, self._drained, self._state = 0, 0, "usual"
+        self._place, self._drained, self._dry, self._state = 0, 0, False, "usual"
         self._began = None
         if not same_iterator:
             self._base, self._taken = self._produced(), 0
@@ -82,8 +86,14 @@ class ReadyRecorder:
         available = self._available()
         if self._state == "draining":
             self._drained += 1
-            if available <= self._level or self._drained > _LONGEST_DRAIN:
+            if self._dry or self._drained > self._longest_drain:
                 self._state = "usual"
+            # The execution that finds the buffers as usual is left out too: its next batch is half made already.
+            self._dry = available <= self._level
+        if self._state == "warming":
+            if self._synchronise is not None:
+                self._synchronise()
+            self._judge(available)
         if self._place == 1:
             self._state = "first"
         elif self._state == "usual" and self._is_pause():
@@ -110,14 +120,21 @@ class ReadyRecorder:
         self._since = 0
         self._filled = self._full is None or level < self._full
         available = self._fill(level) if self._filled else level
+        self._level, self._longest_drain = level, _LONGEST_DRAIN
+        self._drained, self._dry = 0, False
         if available is None:
-            self._state, self._level, self._drained = "draining", level, 0
+            self._state = "draining"
             self._failures += 1
             return
-        self._level = level
+        if self._filled and available >= 2 * self._size:
+            self._state = "warming"
+        else:
+            self._judge(available)
+
+    def _judge(self, available: int) -> None:
+        """The coming execution is a ready one if there are enough batches for it."""
         self._state = "ready" if available >= self._size else "draining"
         self._failures = 0 if available >= self._size else self._failures + 1
-        self._drained = 0
 
     def _fill(self, available: int) -> int | None:
         """Waits until as many batches are there as once when production had stopped; returns how many, or None when
@@ -146,7 +163,9 @@ class ReadyRecorder:
         seconds = self._clock() - self._began
         if self._state == "first":
             self.first_seconds.append(seconds)
-            self._state = "usual"
+            # While functions were traced and compiled the buffers filled up.
+            self._state, self._level, self._drained, self._dry = "draining", self._size - 1, 0, False
+            self._longest_drain = _LONGEST_START
         elif self._state == "ready":
             self.ready_seconds.append(seconds)
             self._state = "draining" if self._filled else "usual"

@@ -88,7 +88,7 @@ class FitSession:
             )
             return iter(dataset.plain)
         self._compare(dataset)
-        return iter(dataset.counted.prefetch(self._size))
+        return iter(dataset.counted.prefetch(max(self._size, 2)))  # 2: see `ReadyRecorder`, warming
 
     def begin_epoch(self, number: int, steps: int | None) -> None:
         """Keras is about to ask for the epoch's iterator, if it needs a new one.

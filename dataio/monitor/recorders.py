@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dataio.monitor.gaps import GAP_WINDOW, LONGEST_GAP_SECONDS, GapLog, split_periods
+from dataio.monitor.holding import Holding
 from dataio.monitor.readings import Reading
 
 #: Share of the loop's time that readings of the model may take. Well below the 1 % that monitoring may cost.
@@ -28,6 +29,9 @@ READY_WAIT_SECONDS = 2e-3
 
 #: Readings that must all find a batch ready before the waits are called the floor.
 _FEWEST_READINGS = 5
+
+#: Steps of which it is judged whether a loop waits.
+_RECENT_STEPS = 10
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,6 +54,8 @@ class StepTimes:
     """float64[observed steps]: batches ready before a step less those ready before the next; None: cannot be seen."""
     all_ready: bool
     """Whether every look found a batch ready: the waits are then what handing over a ready batch costs."""
+    ready_seconds: Floats = field(default_factory=lambda: np.empty(0))
+    """float64[few]: seconds of steps that found their batch ready in a loop that waits, wait and step together."""
 
 
 class StepRecorder(Protocol):
@@ -77,12 +83,15 @@ class GapRecorder:
         *,
         clock: Callable[[], float],
         synchronise: Callable[[], None] | None = None,
+        holding: Holding | None = None,
     ) -> None:
         """Args:
         read: looks at the iterator's model; None once the iterator is gone.
         clock: seconds, monotonic.
         synchronise: waits until the device has done what was given to it; None where there is nothing to wait for.
+        holding: holds a starved loop now and then, to time steps on ready batches; None: it is left alone.
         """
+        self._holding = holding
         self._read, self._clock, self._synchronise = read, clock, synchronise
         self._begins: list[float] = []
         self._synchronised: list[bool] = []
@@ -96,10 +105,12 @@ class GapRecorder:
     def begin(self) -> None:
         place = len(self._begins)
         self._synchronised.append(_synchronise_at(place, self._synchronise))
-        if place == 1 or place - self._read_at >= self._stride:
+        over = self._holding is None or self._holding.is_over(place)
+        if place == 1 or (place - self._read_at >= self._stride and over):
             reading = self._take(place)
             if reading is not None:
                 self._looks.append((place, reading))
+                self._hold(place, reading)
         self._begins.append(self._clock())
 
     def end(self) -> None:
@@ -107,6 +118,15 @@ class GapRecorder:
 
     def exhausted(self) -> None:
         self._past_end = True
+
+    def _hold(self, place: int, reading: Reading) -> None:
+        """Lets a loop that waits be held before step `place`."""
+        newest = min(len(reading.gaps), len(self._begins) - 1, _RECENT_STEPS)
+        if self._holding is None or newest < 1:
+            return
+        seconds = self._begins[-1] - self._begins[-1 - newest]
+        share = 1 - sum(reading.gaps[-newest:]) * 1e-6 / seconds
+        self._holding.hold(place, reading, seconds / newest, share)
 
     def times(self) -> StepTimes:
         count = len(self._begins)
@@ -118,8 +138,11 @@ class GapRecorder:
         if self._synchronise is not None:
             both = np.array(self._synchronised[:-1]) & np.array(self._synchronised[1:])
             observed &= both[: len(observed)]
+        periods, timed = np.diff(begins), self._holding.timed if self._holding else []
+        for first, last in self._holding.disturbed if self._holding else []:
+            observed[first : last + 1] = False
         ready = [look.ready for _, look in self._looks]
-        change = self._drained_batchess(count)
+        change = self._drained_batches(count)
         return StepTimes(
             wait_seconds=waits[observed],
             step_seconds=steps[observed],
@@ -128,9 +151,10 @@ class GapRecorder:
             period_seconds=_period(begins),
             drained_batches=None if change is None else change[: len(observed)][observed],
             all_ready=len(ready) >= _FEWEST_READINGS and min(ready) > 0,
+            ready_seconds=periods[[place for place in timed if place < len(periods)]],
         )
 
-    def _drained_batchess(self, count: int) -> Floats | None:
+    def _drained_batches(self, count: int) -> Floats | None:
         """float64[count]: ready batches that the buffer lost during each step, interpolated between looks.
 
         Looks at the last steps are left out: once the data end, the buffer runs dry for that reason alone.

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from dataio.monitor.comparison import ReadyRecorder, compare
+from dataio.monitor.comparison import FEWEST_READY, FEWEST_USUAL, ReadyRecorder, compare
 from dataio.monitor.recorders import StepTimes
 from dataio.records import Record
-from dataio.stall import Outcome, Stall, classify, estimate_stall
+from dataio.stall import Outcome, Stall, classify, estimate_stall, student_quantile
 
 Method = Literal["waits", "comparison", "none"]
 
@@ -27,9 +27,9 @@ class EpochSummary(Record):
     indistinguishable: bool
     """True: the stall cannot be told from none; read it as "under `stall.high`"."""
     wait_ms: float | None
-    """Mean wait of a step for its batch, milliseconds."""
+    """Mean wait of a step for its batch, and what the step takes longer because it waited; milliseconds."""
     step_ms: float | None
-    """Mean time of a step without its wait, milliseconds."""
+    """Mean time of a step that need not wait, milliseconds."""
     images_per_second: float | None
     """Pictures trained on, the first step left out; None where the batch size is not known."""
     first_step_seconds: float | None
@@ -62,13 +62,14 @@ def summarise_times(epoch: int, times: StepTimes, batch_size: int | None) -> Epo
     """The summary of an epoch whose waits were timed."""
     count = len(times.wait_seconds)
     stall = stall_of([times])
+    slower = slower_after_waits([times])[0]
     return EpochSummary(
         epoch=epoch,
         steps=times.steps,
         stall=stall,
         indistinguishable=stall is not None and times.all_ready,
-        wait_ms=float(np.mean(times.wait_seconds)) * 1e3 if count else None,
-        step_ms=float(np.mean(times.step_seconds)) * 1e3 if count else None,
+        wait_ms=(float(np.mean(times.wait_seconds)) + slower) * 1e3 if count else None,
+        step_ms=(float(np.mean(times.step_seconds)) - slower) * 1e3 if count else None,
         images_per_second=batch_size / times.period_seconds if batch_size and times.period_seconds else None,
         first_step_seconds=times.first_step_seconds,
     )
@@ -86,9 +87,31 @@ def stall_of(epochs: Sequence[StepTimes]) -> Stall | None:
     if all(times.all_ready for times in epochs):
         ceiling = float(np.sum(waits) / (np.sum(waits) + np.sum(steps)))
         return Stall(value=0.0, low=0.0, high=ceiling)
+    slower, error = slower_after_waits(epochs)
+    waits, steps = waits + slower, steps - slower
     drained = [times.drained_batches for times in epochs if times.drained_batches is not None]
     known = np.concatenate(drained) if len(drained) == len(epochs) else None
-    return estimate_stall(waits, steps, drained_batches=known)
+    stall = estimate_stall(waits, steps, drained_batches=known)
+    if not slower:
+        return stall
+    share = 2 * error / float(np.mean(waits + steps))
+    below, above = np.hypot(stall.value - stall.low, share), np.hypot(stall.high - stall.value, share)
+    return Stall(value=stall.value, low=max(stall.value - float(below), 0.0), high=min(stall.value + float(above), 1.0))
+
+
+def slower_after_waits(epochs: Sequence[StepTimes]) -> tuple[float, float]:
+    """Seconds that a step takes longer because it followed a wait, and the standard error of that.
+
+    Only where enough steps on ready batches were timed and are faster by more than chance explains; 0 elsewhere.
+    """
+    ready = np.concatenate([times.ready_seconds for times in epochs])
+    steps = np.concatenate([times.step_seconds for times in epochs])
+    if len(ready) < FEWEST_READY or len(steps) < FEWEST_USUAL:
+        return 0.0, 0.0
+    error = float(np.sqrt(np.var(ready, ddof=1) / len(ready) + np.var(steps, ddof=1) / len(steps)))
+    slower = float(np.mean(steps) - np.mean(ready))
+    significant = slower > student_quantile(0.975, len(ready) - 1) * error
+    return (slower, error) if significant else (0.0, 0.0)
 
 
 def summarise_comparison(

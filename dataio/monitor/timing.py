@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import tensorflow as tf
 
+from dataio.monitor.holding import Holding
 from dataio.monitor.readings import Reading, read_model
 from dataio.monitor.recorders import CallRecorder, GapRecorder, StepRecorder
 
@@ -56,4 +57,6 @@ def make_recorder(iterator: tf.data.Iterator, timing: Timing, *, told: bool, kee
         alive = reference()
         return read_model(alive) if alive is not None else None
 
-    return GapRecorder(read, clock=timing.clock, synchronise=timing.synchronise)
+    # A GPU's step does not depend on how long the host's threads slept.
+    holding = None if timing.synchronise else Holding(read, clock=timing.clock, sleep=timing.sleep)
+    return GapRecorder(read, clock=timing.clock, synchronise=timing.synchronise, holding=holding)

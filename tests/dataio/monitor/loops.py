@@ -22,11 +22,15 @@ class FakeLoop:
     finished: float = 0.0
     ended_get_next: float | None = None
     length: int | None = None
+    cold: float = 0.0
+    """Seconds that a step takes longer after the thread slept or waited."""
+    slept: bool = False
 
     def clock(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        self.slept = True
         self._advance(seconds)
 
     def produced(self) -> int:
@@ -45,12 +49,14 @@ class FakeLoop:
             if gap < LONGEST_GAP_SECONDS:
                 self.gaps.append(round(gap * 1e6))
         while self.ready() < 1:
+            self.slept = True
             self._advance(self.produce * (int(self.made) + 1 - self.made))
         self.taken += 1
         self.ended_get_next = self.now
 
     def step(self) -> None:
-        self._advance(self.work)
+        self._advance(self.work + (self.cold if self.slept else 0))
+        self.slept = False
 
     def _advance(self, seconds: float) -> None:
         seconds = max(seconds, 1e-9)

@@ -34,6 +34,27 @@ def test_the_stall_of_a_starved_loop_is_found_without_seeing_a_wait(size: int, w
     assert stall.value == pytest.approx(truth, abs=0.02)
 
 
+def test_batches_that_were_ready_when_an_epoch_began_do_not_hide_its_stall() -> None:
+    loop = FakeLoop(produce=0.020, work=0.002, buffer=6)
+    recorder = ReadyRecorder(loop.produced, batches_per_execution=1, clock=loop.clock, sleep=loop.sleep)
+    recorder.start_epoch(same_iterator=False)
+    for number in range(30):
+        recorder.begin()
+        loop.get_next()
+        loop.step()
+        if number == 0:
+            loop.sleep(1.0)  # as while functions are traced and compiled
+    assert len(recorder.usual_seconds) >= 8
+    assert recorder.usual_seconds == pytest.approx([0.020] * len(recorder.usual_seconds), abs=1e-6)
+
+
+def test_the_execution_after_a_pause_is_not_taken_for_a_ready_one_where_the_next_is_ready_too() -> None:
+    loop = FakeLoop(produce=0.020, work=0.010, buffer=4, cold=0.003)
+    recorder = run(loop, 60, 1)
+    assert len(recorder.ready_seconds) >= 4
+    assert recorder.ready_seconds == pytest.approx([0.010] * len(recorder.ready_seconds), abs=1e-6)
+
+
 def test_a_fed_loop_is_hardly_held() -> None:
     loop = FakeLoop(produce=0.005, work=0.010, buffer=4)
     recorder = run(loop, 500, 1)
