@@ -149,7 +149,9 @@ def test_the_first_fill_of_an_epoch_is_told_with_its_figure() -> None:
     results = sample_results()
     fill = FirstFill(epoch_batches=25, seconds=0.4, share=0.12)
     page = render(results.replace(loops=tuple(loop.replace(first_fill=fill) for loop in results.loops)))
-    assert "the start takes 400\N{NO-BREAK SPACE}ms, 12\N{NO-BREAK SPACE}% of the time of an epoch of 25 batches" in page
+    assert (
+        "the start takes 400\N{NO-BREAK SPACE}ms, 12\N{NO-BREAK SPACE}% of the time of an epoch of 25 batches" in page
+    )
     assert page.count("starts of epochs: 12\N{NO-BREAK SPACE}% of the time") == 2, "before and after"
 
 
