@@ -79,7 +79,8 @@ def predict_footprint(
     """
     found = data.split(split)
     record = found.bytes / max(1, found.records)
-    shuffled = recipe.shuffle and plan.cache == "none" and not data.random_access
+    # Records in a memory cache are shuffled where they are; those that come from a file or a stream are held besides.
+    shuffled = recipe.shuffle and (plan.caches_on_disk or (plan.cache == "none" and not data.random_access))
     calls = calls_at_once(plan, cores)
     prefetch = plan.prefetch if plan.prefetch != "auto" else AUTO_PREFETCH if plan.autotune else 0
     # One batch is with the consumer, one is being filled; the opencv kernel fills one a call.
@@ -92,10 +93,11 @@ def predict_footprint(
     if plan.caches_decoded and data.encoding != "raw":
         kept = picture_bytes if picture_bytes is not None else record * PIXELS_A_BYTE
     packed = PACKING * kept if kept != record else kept
+    held = kept if plan.caches_on_disk else record
     in_memory = plan.cache != "none" and not plan.caches_on_disk
     return Footprint(
         cache_bytes=round(found.records * (packed + RECORD_BYTES)) if in_memory else 0,
-        shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (record + RECORD_BYTES)) if shuffled else 0,
+        shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (held + RECORD_BYTES)) if shuffled else 0,
         batch_bytes=batches * recipe.batch_bytes,
         work_bytes=round((readers * block + 2 * collected) * record + making * PICTURE_BYTES),
         disk_bytes=round(found.records * (kept + FILED_RECORD_BYTES)) if plan.caches_on_disk else 0,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dataio.errors import PlanError
 from dataio.recipe import CENTER_FRACTION
+from dataio.stages.disk_cache import block_records
 
 if TYPE_CHECKING:
     from dataio.converters.formats.folder import FolderData
@@ -58,13 +59,10 @@ def export_code(tuned: TunedPipeline, data: Data, *, version: str) -> str:
 def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
     plan, recipe = tuned.plan, tuned.recipe
     _check(data, recipe)
-    if plan.cache == "decoded":
-        raise PlanError(
-            f"{tuned.path}: the plan caches decoded pictures, which exported code does not write; use "
-            'dataio.load_tuned(...).build(...), or set "cache" to "memory" in the file'
-        )
-    encoding = "raw" if data.encoding == "raw" else "jpeg"
-    uses_python = data.format != "tfrecord" or plan.kernel == "opencv"
+    encoding = "raw" if data.encoding == "raw" else "packed" if plan.caches_decoded else "jpeg"
+    # The hook that ends iterators before the process does also serves a cache on disk: its file goes after them.
+    in_python = data.format != "tfrecord" or plan.kernel == "opencv"
+    uses_python = in_python or plan.caches_on_disk
     exact = recipe.dtype in ("uint8", "float32")
     scale, offset = _factors(recipe)
     splits, split_folders = _files(data)
@@ -81,7 +79,9 @@ def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
         "encoding": encoding,
         "kernel": plan.kernel,
         "fused": plan.fused_decode_and_crop,
-        "cached": plan.cache == "memory",
+        "cached": plan.cache != "none",
+        "on_disk": plan.caches_on_disk,
+        "cache_block": _cache_block(data, plan),
         "plan": plan,
         "recipe": recipe,
         "crop": recipe.crop,
@@ -106,7 +106,10 @@ def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
         "cache_key": _CACHE_KEY,
         "center_fraction": CENTER_FRACTION,
         "uses_python": uses_python,
-        "uses_numpy": uses_python or recipe.crop == "random-resized" or recipe.flip,
+        "uses_numpy": data.format != "tfrecord"
+        or plan.kernel == "opencv"
+        or recipe.crop == "random-resized"
+        or recipe.flip,
         "scale": scale,
         "offset": offset,
         "scale_list": scale is not None and scale.startswith("["),
@@ -192,6 +195,12 @@ def _block_length(data: Data, plan: Plan) -> int:
     if plan.block_length != "auto":
         return plan.block_length
     return 16 if data.format == "tfrecord" else 50
+
+
+def _cache_block(data: Data, plan: Plan) -> int:
+    """Records that a cache on disk keeps as one, as the pipeline does; 1 where they are large."""
+    record_bytes = max(split.bytes / max(1, split.records) for split in data.splits.values())
+    return block_records(record_bytes, decoded=plan.caches_decoded and data.encoding != "raw")
 
 
 def _calls(value: int | str, plan: Plan) -> str:

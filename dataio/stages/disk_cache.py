@@ -21,7 +21,7 @@ BLOCK_RECORDS = 64
 #: Bytes written between two looks at the room that is left on the disk.
 CHECK_BYTES = 16_000_000
 
-#: Bytes of pixels that a byte of an encoded picture becomes, for how often to look alone.
+#: Bytes of pixels that a byte of an encoded picture becomes, as far as the size of blocks goes.
 _PIXELS_A_BYTE = 13
 
 
@@ -40,15 +40,16 @@ def cached_on_disk(
     """
     import tensorflow as tf
 
-    kept_bytes = record_bytes * (_PIXELS_A_BYTE if decoded else 1)
-    block = BLOCK_RECORDS if kept_bytes < BLOCK_BELOW_BYTES else 1
+    kept_bytes = _kept_bytes(record_bytes, decoded=decoded)
+    block = block_records(record_bytes, decoded=decoded)
     every = max(1, int(CHECK_BYTES / max(1.0, kept_bytes * block)))
 
     # TensorFlow never lets go of a Python function, so these must not hold the folder; the dataset does.
     known = weakref.ref(folder)
 
     def check_room() -> np.ndarray:
-        if (alive := known()) is not None:
+        alive = known()
+        if alive is not None:
             alive.check_room()
         return np.zeros((), np.int64)
 
@@ -68,6 +69,15 @@ def cached_on_disk(
     # take(0) never makes an iterator of its input; take(-1) goes through all of it.
     kept = blocks.enumerate().map(checked).cache(file).take(-ours).concatenate(blocks.take(ours - 1))
     return kept.unbatch() if block > 1 else kept
+
+
+def block_records(record_bytes: float, *, decoded: bool) -> int:
+    """Records that are kept as one; 1: each for itself. Arguments as of `cached_on_disk`."""
+    return BLOCK_RECORDS if _kept_bytes(record_bytes, decoded=decoded) < BLOCK_BELOW_BYTES else 1
+
+
+def _kept_bytes(record_bytes: float, *, decoded: bool) -> float:
+    return record_bytes * (_PIXELS_A_BYTE if decoded else 1)
 
 
 def attach_cache(dataset: tf.data.Dataset, folder: CacheFolder | None) -> tf.data.Dataset:

@@ -148,6 +148,13 @@ def test_a_cache_on_disk_takes_disk_and_no_memory() -> None:
     assert footprint(Plan(cache="memory")).disk_bytes == 0
 
 
+def test_records_from_a_file_wait_in_memory_for_their_turn_in_the_order() -> None:
+    plan = Plan(cache="decoded_disk")
+    assert footprint(plan, RECIPE.replace(shuffle=False)).shuffle_bytes == 0
+    assert footprint(plan, RECIPE.replace(shuffle_buffer=4)).shuffle_bytes >= footprint(plan).disk_bytes / 2 - 4 * 200
+    assert footprint(Plan(cache="decoded")).shuffle_bytes == 0
+
+
 def test_a_cache_that_passes_the_room_on_disk_is_refused_with_its_figures() -> None:
     plan = footprint(Plan(cache="disk"))
     assert refusal(plan, free_bytes=plan.total_bytes * 2, disk_room_bytes=plan.disk_bytes) is None

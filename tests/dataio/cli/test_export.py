@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,11 @@ CASES = [
     ("raw", RECIPE, Plan(num_parallel_calls=2)),
     ("raw", RECIPE.replace(normalisation="imagenet"), Plan(kernel="opencv")),
     ("rawrecord", RECIPE, Plan()),
+    ("tfrecord", RECIPE, Plan(cache="decoded", num_parallel_calls=2)),
+    ("tfrecord", RECIPE, Plan(cache="disk")),
+    ("raw", RECIPE, Plan(cache="disk", kernel="opencv")),
+    ("hdf5", RECIPE, Plan(cache="decoded_disk")),
+    ("lmdb", RECIPE.replace(shuffle=False), Plan(cache="decoded_disk", kernel="opencv")),
 ]
 
 
@@ -159,3 +165,17 @@ def test_a_folder_that_holds_more_than_plain_jpegs_is_refused_with_a_way_out(tmp
 def test_a_recipe_with_a_function_of_the_user_is_refused(stored: dict[str, Path]) -> None:
     with pytest.raises(PlanError, match="module:function"):
         exported(stored["hdf5"], RECIPE.replace(transform="module:function"), Plan())
+
+
+def test_the_file_of_a_cache_on_disk_goes_when_the_process_ends(stored: dict[str, Path], tmp_path: Path) -> None:
+    code, _ = exported(stored["tfrecord"], RECIPE, Plan(cache="disk"))
+    (tmp_path / "owned.py").write_text(code)
+    (tmp_path / "temporary").mkdir()
+    use = "import os, owned; it = iter(owned.make_dataset()); next(it); print(*os.listdir(os.environ['TMPDIR']))"
+    env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    done = subprocess.run(
+        [sys.executable, "-c", use], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "cache-" in done.stdout
+    assert not list((tmp_path / "temporary").glob("cache-*"))

@@ -138,6 +138,10 @@ def test_replicas_that_share_a_folder_each_keep_their_own_records(data: Counting
         assert sum((pictures(part) for part in parts), Counter()) == pictures(whole)
 
 
+def test_autograph_can_convert_the_stage_so_that_it_warns_nobody() -> None:
+    assert "tf__cached_on_disk" in tf.autograph.to_code(disk_cache.cached_on_disk)
+
+
 def test_the_file_goes_with_the_pipeline(data: CountingData, tmp_path: Path) -> None:
     dataset = build(data, RECIPE, Plan(cache="disk"), cache_dir=tmp_path)
     iterator = iter(dataset)
