@@ -30,8 +30,9 @@ from dataio.machine import usable_cores
 #: Seconds for which files are really converted.
 SAMPLE_SECONDS = 2.0
 
-#: Bytes of source files in one unit of the sample: small, so that the sample ends about when it should.
-_UNIT_BYTES = 4 << 20
+#: Bytes of source files in one unit of the sample: small, so that the sample ends about when it should. Units that are
+#: gathered in one file are larger: each waits for the disk on its own, and eight times as many would wait eight times.
+_UNIT_BYTES, _GATHERED_BYTES = 4 << 20, 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def forecast(
     ):
         scanned = scan_for(source, options, labels)
         planned = plan(scanned, options, format_)
-        sample = _sample(planned)
+        sample = _sample(planned, _GATHERED_BYTES if format_.gathers else _UNIT_BYTES)
         resume(work, sample.worklists, {"forecast": True})
         job = Job(str(source.resolve()), str(work.path.resolve()), options.to, options.image, scanned.class_names)
         pool.begin(job)
@@ -138,7 +139,7 @@ class _Seen:
     """Source bytes of whole units."""
 
 
-def _sample(planned: Planned) -> Planned:
+def _sample(planned: Planned, unit_bytes: int) -> Planned:
     """The same candidates in small units and in random order, those of all splits taking turns."""
     units: list[tuple[float, Unit]] = []
     worklists: dict[str, Worklist] = {}
@@ -146,7 +147,7 @@ def _sample(planned: Planned) -> Planned:
         mixed = worklist.reordered(stored_order(len(worklist), seed=0, split="forecast"))
         worklists[split] = mixed
         sizes = mixed.sizes_in_order()
-        ranges = cut_evenly(sizes, max(1, int(sizes.sum()) // _UNIT_BYTES))
+        ranges = cut_evenly(sizes, max(1, int(sizes.sum()) // unit_bytes))
         units += [(number / len(ranges), Unit(split, number, *range_)) for number, range_ in enumerate(ranges)]
     units.sort(key=lambda item: item[0])
     return Planned(worklists, tuple(unit for _, unit in units), planned.source_bytes, planned.store_bytes)

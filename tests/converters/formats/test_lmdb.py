@@ -1,0 +1,29 @@
+"""What LMDB's store checks before it is taken for whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from dataio.converters.conversion import ConversionOptions, convert
+from dataio.converters.formats import lmdb as lmdb_format
+from dataio.converters.lmdb_pages import write_tree
+from dataio.errors import DataDamaged
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_entries_that_lmdb_does_not_count_are_an_error_and_nothing_is_published(
+    lost: int, tmp_path: Path, make_jpeg: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losing(descriptor: int, pages: Sequence[int], lengths: Sequence[int], page: int) -> int:
+        return write_tree(descriptor, pages[:-lost], lengths[:-lost], page)
+
+    (tmp_path / "source" / "a").mkdir(parents=True)
+    for number in range(5):
+        (tmp_path / "source" / "a" / f"{number}.jpg").write_bytes(make_jpeg())
+    monkeypatch.setattr(lmdb_format, "write_tree", losing)
+    with pytest.raises(DataDamaged, match=f"holds {5 - lost} entries where 5 were put in"):
+        convert(tmp_path / "source", tmp_path / "out", ConversionOptions(to="lmdb"), workers=1)
+    assert not (tmp_path / "out" / "dataset.json").exists()
