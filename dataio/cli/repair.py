@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dataio.cli.arguments import some_path
+from dataio.cli.damages import damage_lines
 
 
 def register(app: typer.Typer) -> None:
@@ -63,7 +64,7 @@ def repair(
     elif not repaired.files:
         typer.echo(f"{one_line(path)}: nothing is broken")
     else:
-        for damage in repaired.damages:
-            typer.echo(f"was broken: {describe(damage)}")
+        for line in damage_lines(repaired.damages):
+            typer.echo(f"was broken: {line}")
         for name in repaired.files:
             typer.echo(f"written anew: {one_line(name)}")

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dataio.cli.arguments import counted, some_path
+from dataio.cli.damages import damage_lines
 
 if TYPE_CHECKING:
     from dataio.converters.verification import Verified
-
-#: Differences that are printed one by one; `--json` has all of them.
-_MOST_LINES = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +40,6 @@ def verify(
     """Verifies and prints what differs."""
     from dataio.cli.transfer import TransferProgress
     from dataio.converters.names import as_text, one_line
-    from dataio.converters.verification import describe
     from dataio.converters.verification import verify as run
 
     with TransferProgress("verifying", quiet=quiet) as live:
@@ -71,10 +68,8 @@ def verify(
         }
         typer.echo(json.dumps(result, indent=2))
     else:
-        for damage in verified.damages[:_MOST_LINES]:
-            typer.echo(describe(damage))
-        if len(verified.damages) > _MOST_LINES:
-            typer.echo(f"… and {len(verified.damages) - _MOST_LINES} more")
+        for line in damage_lines(verified.damages):
+            typer.echo(line)
         if verified.damages:
             for line in _conclusion(verified, shown, source):
                 typer.echo(line)

@@ -75,3 +75,18 @@ def test_a_source_that_is_not_there_is_an_error(made: Path, tmp_path: Path, caps
 
     with pytest.raises(SourceError, match="is no folder"):
         make_app()(["verify", str(made / "dataset"), "--source", str(tmp_path / "nowhere"), "--quiet"])
+
+
+def test_a_repair_of_many_records_tells_twenty_of_them(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(made / "dataset", tmp_path / "dataset")
+    shard = next((tmp_path / "dataset").glob("*.h5"))
+    shard.write_bytes(b"\xff" * shard.stat().st_size)
+    make_app()(
+        ["repair", str(tmp_path / "dataset"), "--source", str(made / "source"), "--quiet"], standalone_mode=False
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if "made from" in line]) == 20
+    assert lines[20].startswith("was broken: … and 4")
+    assert lines[21:] == [f"written anew: {shard.name}"]
