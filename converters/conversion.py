@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections import deque
@@ -16,12 +15,12 @@ from pydantic import Field
 
 from dataio import __version__
 from dataio.converters.assembly import assemble
-from dataio.converters.destination import destination_errors
+from dataio.converters.destination import check_destination, destination_errors
 from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.imaging import ImageOptions
 from dataio.converters.journal import UnitResult
-from dataio.converters.manifest import MANIFEST, WORK_FOLDER, Manifest
+from dataio.converters.manifest import Manifest
 from dataio.converters.planning import Planned, plan_units
 from dataio.converters.publishing import is_prepared, prepare, publish
 from dataio.converters.registry import get_writable_format
@@ -30,7 +29,7 @@ from dataio.converters.source import scan_source
 from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
 from dataio.converters.workfolder import WorkFolder, resume, usable_units
 from dataio.converters.writing import Job, UnitFiles
-from dataio.errors import DataDamaged, DataNotFound, DestinationError, LimitExceeded, SourceError
+from dataio.errors import DestinationError, LimitExceeded, SourceError
 from dataio.machine import usable_cores
 from dataio.records import Record
 
@@ -274,28 +273,6 @@ def _settings(options: ConversionOptions, scanned: Scan) -> dict[str, Any]:
         "options": options.model_dump(mode="json"),
         "class_names": list(scanned.class_names),
     }
-
-
-def check_destination(source: Path, destination: Path, overwrite: bool) -> list[str]:
-    """Refuses a destination that is something else; returns the files of the dataset that is to be replaced."""
-    if destination.exists() and not destination.is_dir():
-        raise DestinationError(f"{destination}: is not a folder")
-    # Not Path.resolve, which takes a loop of links for a bug.
-    inside, outside = Path(os.path.realpath(destination)), Path(os.path.realpath(source))
-    if inside == outside or outside in inside.parents:
-        raise DestinationError(f"{destination}: lies inside the source {source}; choose a folder outside it")
-    if not destination.exists():
-        return []
-    if (destination / MANIFEST).exists():
-        if not overwrite:
-            raise DestinationError(f"{destination}: holds a finished dataset; use --overwrite to replace it")
-        try:
-            return [entry.name for entry in Manifest.open(destination).all_files()]
-        except (DataDamaged, DataNotFound):
-            return []
-    if not (destination / WORK_FOLDER).exists() and any(destination.iterdir()):
-        raise DestinationError(f"{destination}: is not empty and holds no dataset of dataio; choose another folder")
-    return []
 
 
 def _check_space(work: WorkFolder, planned: Planned, format_: WritableFormat) -> None:

@@ -1,4 +1,4 @@
-"""What the operating system refuses while a destination is made or written, said in one sentence and not as a bug."""
+"""Whether a destination may be written, and what the operating system refuses there, said in one sentence each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dataio.errors import DataioError, DestinationError
+from dataio.converters.manifest import MANIFEST, WORK_FOLDER, Manifest
+from dataio.errors import DataDamaged, DataioError, DataNotFound, DestinationError
 
 #: Too many open files, in this process and in all of the machine.
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
@@ -33,3 +34,25 @@ def destination_errors(destination: Path) -> Iterator[None]:
         elif problem.errno == errno.ENAMETOOLONG:
             remedy = "choose a shorter name"
         raise DestinationError(f"{where}: {problem.strerror or problem}; {remedy}") from problem
+
+
+def check_destination(source: Path, destination: Path, overwrite: bool) -> list[str]:
+    """Refuses a destination that is something else; returns the files of the dataset that is to be replaced."""
+    if destination.exists() and not destination.is_dir():
+        raise DestinationError(f"{destination}: is not a folder")
+    # Not Path.resolve, which takes a loop of links for a bug.
+    inside, outside = Path(os.path.realpath(destination)), Path(os.path.realpath(source))
+    if inside == outside or outside in inside.parents:
+        raise DestinationError(f"{destination}: lies inside the source {source}; choose a folder outside it")
+    if not destination.exists():
+        return []
+    if (destination / MANIFEST).exists():
+        if not overwrite:
+            raise DestinationError(f"{destination}: holds a finished dataset; use --overwrite to replace it")
+        try:
+            return [entry.name for entry in Manifest.open(destination).all_files()]
+        except (DataDamaged, DataNotFound):
+            return []
+    if not (destination / WORK_FOLDER).exists() and any(destination.iterdir()):
+        raise DestinationError(f"{destination}: is not empty and holds no dataset of dataio; choose another folder")
+    return []

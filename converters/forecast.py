@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataio.converters.conversion import ConversionOptions, check_destination, plan, scan_for
-from dataio.converters.destination import destination_errors
+from dataio.converters.conversion import ConversionOptions, plan, scan_for
+from dataio.converters.destination import check_destination, destination_errors
 from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import unit_key
 from dataio.converters.planning import Planned

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from dataio.converters.conversion import ConversionOptions, convert
+from dataio.converters.conversion import ConversionOptions, Progress, convert
 from dataio.converters.formats import lmdb as lmdb_format
 from dataio.converters.lmdb_pages import write_tree
+from dataio.converters.manifest import WORK_FOLDER
 from dataio.errors import DataDamaged
 
 
@@ -27,3 +29,23 @@ def test_entries_that_lmdb_does_not_count_are_an_error_and_nothing_is_published(
     with pytest.raises(DataDamaged, match=f"holds {5 - lost} entries where 5 were put in"):
         convert(tmp_path / "source", tmp_path / "out", ConversionOptions(to="lmdb"), workers=1)
     assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+def test_a_run_that_fails_leaves_no_file_open(tmp_path: Path, make_jpeg: Callable[..., bytes]) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.files > 10:
+            raise Stop
+
+    (tmp_path / "source" / "a").mkdir(parents=True)
+    for number in range(20):
+        (tmp_path / "source" / "a" / f"{number}.jpg").write_bytes(make_jpeg())
+    with pytest.raises(Stop):
+        convert(
+            tmp_path / "source", tmp_path / "out", ConversionOptions(to="lmdb", unit_bytes=4000), workers=1, report=stop
+        )
+    assert (tmp_path / "out" / WORK_FOLDER / "train.store" / "data.mdb").stat().st_size > 0
+    targets = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    assert not [target for target in targets if target.startswith(str(tmp_path))]
