@@ -49,6 +49,6 @@ def fill_sentence(results: Results) -> str:
     if fill is None:
         return ""
     return (
-        f"With the plan chosen the start takes {time_words(fill.seconds)}, {share_words(fill.share)} of the time of an epoch "
-        f"of {fill.epoch_batches:,} batches."
+        f"With the plan chosen the start takes {time_words(fill.seconds)}, {share_words(fill.share)} of the time of an "
+        f"epoch of {fill.epoch_batches:,} batches."
     )
