@@ -15,9 +15,10 @@ _MIB = 1 << 20
 #: Bytes written and read back to learn the disk's rate.
 PROBE_BYTES = 128 * _MIB
 
-#: Bytes per second at which tf.data reads its file cache where nothing else limits it: one thread copies and checks.
-#: Source: own measurement: 1.2 to 2.3 GB/s with the file in the page cache; see docs/tuning.md, "Cache on disk".
-FILE_BYTES_PER_SECOND = 1.6e9
+#: Bytes per second at which tf.data's file cache feeds a pipeline where the disk does not limit it: one thread reads,
+#: checks and copies. Source: own measurement, 2 cores, file in the page cache: 0.52 GB/s with pictures of 950 kB, 0.58
+#: with 265 kB; 1.2 to 2.3 GB/s where nothing else runs. See docs/tuning.md, "Cache on disk".
+FILE_BYTES_PER_SECOND = 0.58e9
 
 #: Bytes of pixels that one core decodes in a second; what is read more slowly is better decoded anew.
 #: Source: own measurement: 1,080 us for 562 kB of pixels, decoding fused with cropping.

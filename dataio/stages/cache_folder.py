@@ -8,6 +8,7 @@ import fcntl
 import os
 import resource
 import shutil
+import sys
 import tempfile
 import threading
 import weakref
@@ -29,6 +30,9 @@ _OWNER = "owner.lock"
 #: Name of tf.data's file in the folder of one attempt to write it.
 _FILE = "records"
 
+#: Bytes that tf.data may hold back before it writes them. Source: buffer of TensorFlow's BundleWriter.
+_UNWRITTEN_BYTES = 8 << 20
+
 _REMEDY = (
     f"name a folder with more room (build(cache_dir=...), or {ENVIRONMENT} in the environment), or build without the "
     "cache: plan.replace(cache='none')"
@@ -45,14 +49,12 @@ def cache_parent(cache_dir: str | Path | None = None) -> Path:
 
 
 def cache_room_bytes(parent: Path) -> int:
-    """Bytes that a cache in `parent` may take: `DISK_SHARE` of what is free, and no more than one file may hold.
+    """Bytes that a cache in `parent` may take: `DISK_SHARE` of what is free, or of what one file may hold.
 
     Of a folder that does not exist yet, the nearest that does counts. Source: statvfs(3), RLIMIT_FSIZE in getrlimit(2).
     """
     existing = next((folder for folder in (parent, *parent.absolute().parents) if folder.exists()), Path("/"))
-    room = int(DISK_SHARE * shutil.disk_usage(existing).free)
-    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    return room if most == resource.RLIM_INFINITY else min(room, most)
+    return int(DISK_SHARE * min(shutil.disk_usage(existing).free, _largest_file()))
 
 
 class CacheFolder:
@@ -66,7 +68,8 @@ class CacheFolder:
     def __init__(self, path: Path, descriptor: int, floor_bytes: int) -> None:
         self.path = path
         """Where it lies."""
-        self._floor_bytes = floor_bytes
+        self.floor_bytes = floor_bytes
+        """Bytes that are to stay free on the disk, and below the largest size that a file may have."""
         self._lock = threading.Lock()
         self._attempts = 0
         self._newest: Path | None = None
@@ -89,12 +92,13 @@ class CacheFolder:
         try:
             parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(parent)
-            free, room = shutil.disk_usage(parent).free, cache_room_bytes(parent)
+            room = cache_room_bytes(parent)
             if needed_bytes > room:
+                free, largest = shutil.disk_usage(parent).free, _largest_file()
+                limit = "that are free" if free < largest else "that a file may have (`ulimit -f`)"
                 raise DestinationError(
                     f"{parent}: the cache needs {needed_bytes / 1e9:.3g} GB, and it may take {room / 1e9:.3g} GB there "
-                    f"({DISK_SHARE:.0%} of the {free / 1e9:.3g} GB that are free, and no more than one file may hold); "
-                    f"{_REMEDY}"
+                    f"({DISK_SHARE:.0%} of the {min(free, largest) / 1e9:.3g} GB {limit}); {_REMEDY}"
                 )
             path, descriptor = _own_folder(parent)
         except DestinationError:
@@ -103,7 +107,7 @@ class CacheFolder:
             raise DestinationError(
                 f"{parent}: a cache on disk cannot be kept there: {error.strerror or error}; {_REMEDY}"
             ) from error
-        return cls(path, descriptor, round((1 - DISK_SHARE) * free))
+        return cls(path, descriptor, round((1 - DISK_SHARE) / DISK_SHARE * room))
 
     def claim(self) -> str:
         """The file that a new iterator takes: the finished one, one to write, or "" while another iterator writes.
@@ -130,13 +134,18 @@ class CacheFolder:
             return str(_file(attempt))
 
     def check_room(self) -> None:
-        """Raises DestinationError when the disk is fuller than it may become."""
-        free = shutil.disk_usage(self.path).free
-        if free < self._floor_bytes:
-            raise DestinationError(
-                f"{self.path}: writing the cache stopped, since only {free / 1e9:.3g} GB are left on the disk and "
-                f"{self._floor_bytes / 1e9:.3g} GB are to stay free; {_REMEDY}"
+        """Raises DestinationError when the disk is fuller, or the file that is being written larger, than it may be."""
+        free, largest = shutil.disk_usage(self.path).free, _largest_file()
+        written = _UNWRITTEN_BYTES + (_written(self._newest) if self._newest is not None else 0)
+        if free < self.floor_bytes:
+            found = (
+                f"only {free / 1e9:.3g} GB are left on the disk and {self.floor_bytes / 1e9:.3g} GB are to stay free"
             )
+        elif written > largest - self.floor_bytes:
+            found = f"it nears the {largest / 1e9:.3g} GB that a file may have (`ulimit -f`)"
+        else:
+            return
+        raise DestinationError(f"{self.path}: writing the cache stopped, since {found}; {_REMEDY}")
 
 
 def remove_leftovers(parent: Path) -> None:
@@ -179,6 +188,16 @@ def _remove(path: Path, descriptor: int, owner: int) -> None:
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.close(descriptor)
+
+
+def _largest_file() -> int:
+    """Bytes that a file of this process may have."""
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return sys.maxsize if most == resource.RLIM_INFINITY else most
+
+
+def _written(attempt: Path) -> int:
+    return sum(entry.stat().st_size for entry in os.scandir(attempt))
 
 
 def _file(attempt: Path, suffix: str = "") -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BLOCK_BELOW_BYTES = 128_000
 BLOCK_RECORDS = 64
 
-#: Bytes written between two looks at the room that is left on the disk.
+#: Bytes written between two looks at the room that is left on the disk, at most.
 CHECK_BYTES = 16_000_000
 
 #: Bytes of pixels that a byte of an encoded picture becomes, as far as the size of blocks goes.
@@ -42,7 +42,7 @@ def cached_on_disk(
 
     kept_bytes = _kept_bytes(record_bytes, decoded=decoded)
     block = block_records(record_bytes, decoded=decoded)
-    every = max(1, int(CHECK_BYTES / max(1.0, kept_bytes * block)))
+    every = max(1, int(min(CHECK_BYTES, folder.floor_bytes / 4) / max(1.0, kept_bytes * block)))
 
     # TensorFlow never lets go of a Python function, so these must not hold the folder; the dataset does.
     known = weakref.ref(folder)

@@ -17,7 +17,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import dataio
 from dataio.converters.blocks import read_blocks
+from dataio.converters.conversion import ConversionOptions, convert
+from dataio.converters.imaging import ImageOptions
 from dataio.errors import DestinationError
 from dataio.pipeline import build
 from dataio.plan import Plan
@@ -82,6 +85,25 @@ def test_every_epoch_shows_the_pictures_of_a_pipeline_without_cache_and_reads_th
         reference, data.reads = pictures(expected), 0
         assert pictures(shown) == reference
         assert data.reads == (0 if epoch else len(data.pictures))
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "hdf5", "lmdb", "folder", "raw"])
+def test_every_format_gives_the_same_pictures_from_disk(memory_data: MemoryData, tmp_path: Path, form: str) -> None:
+    for number, picture in enumerate(memory_data.pictures):
+        path = tmp_path / "folder" / "train" / f"class{picture['label']}" / f"{number:02d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture["image"])
+    if form != "folder":
+        image = ImageOptions(encoding="raw", size=(40, 48)) if form == "raw" else ImageOptions()
+        options = ConversionOptions(to="hdf5" if form == "raw" else form, image=image)
+        convert(tmp_path / "folder", tmp_path / form, options, workers=1)
+    stored = dataio.open(tmp_path / form)
+    reference = build(stored, RECIPE, Plan())
+    shown = [build(stored, RECIPE, plan, cache_dir=tmp_path / "cache") for plan in ON_DISK[:2]]
+    for _ in range(2):
+        expected = pictures(reference)
+        assert expected.total() == len(memory_data.pictures)
+        assert [pictures(dataset) for dataset in shown] == [expected, expected]
 
 
 @pytest.mark.parametrize("place", ["memory", "decoded"])
@@ -252,9 +274,24 @@ def test_a_limit_on_the_size_of_files_counts_as_room(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
     try:
-        assert cache_room_bytes(tmp_path / "not" / "there" / "yet") == 1 << 20
-        with pytest.raises(DestinationError, match="one file may hold"):
+        assert cache_room_bytes(tmp_path / "not" / "there" / "yet") == int(0.9 * (1 << 20))
+        with pytest.raises(DestinationError, match="ulimit -f"):
             CacheFolder.create(tmp_path, needed_bytes=2 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_writing_stops_before_a_file_is_larger_than_the_process_may_make_it(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0)
+    sequence = [{"image": noise.bytes(200_000), "label": 0, "index": number} for number in range(300)]
+    sequence = [record | {"orientation": 1, "height": 1, "width": 1} for record in sequence]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40 << 20, before[1]))
+    try:
+        folder = CacheFolder.create(tmp_path, needed_bytes=0)
+        records = MemoryData(sequence).records("train")
+        with pytest.raises(tf.errors.OpError, match="ulimit -f"):
+            list(disk_cache.cached_on_disk(records, folder, record_bytes=200_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
