@@ -47,6 +47,10 @@ STAGE_WORDS: dict[Stage, str] = {
 #: Batches after an iterator's start that a reading leaves out: tracing, opening files, first touch of memory.
 SETTLE_BATCHES = 2
 
+#: Reading ends after this many times what was asked for, whatever was read: with epochs of a few batches, which all
+#: start anew, most of the time is spent between windows.
+MOST_TIMES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -115,7 +119,7 @@ def measure_costs(
     Args:
         build: makes the pipeline of a plan.
         plan: its kernel, decoding and cache are kept; parallelism and prefetching are not.
-        seconds: how long to read for, apart from warming up.
+        seconds: how long to read for, apart from warming up and starting epochs; at most three times as long in all.
         whole_first_epoch: whether to read one epoch before, so that a cache is filled.
         clock: seconds, monotonic.
 
@@ -130,7 +134,8 @@ def measure_costs(
         live.advance()
         while whole_first_epoch and live.epoch == 0:
             live.advance()
-        while wall < seconds:
+        limit = clock() + MOST_TIMES * seconds
+        while wall < seconds and (images == 0 or clock() < limit):
             window = _read_window(live, seconds - wall, clock)
             images, wall = images + window.images, wall + window.seconds
             found.extend(window.operators)

@@ -18,6 +18,8 @@ from dataio.recipe import Recipe
 from tests.bench.memory_data import MemoryData
 
 RECIPE = Recipe(image_size=16, batch_size=16, dtype="uint8")
+#: Enough that a round does not consist of starting epochs.
+RECORDS = 1600
 SWEEP = parse_sweep(["prefetch=auto", "cache=none,memory"])
 
 
@@ -44,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def swept(quick: pytest.MonkeyPatch, folder: Path) -> tuple[Results, list[BenchProgress]]:
     heard: list[BenchProgress] = []
     results = run_bench(
-        [MemoryData(folder)],
+        [MemoryData(folder, records=RECORDS)],
         RECIPE,
         step=SimulatedAccelerator(0.004),
         sweep=SWEEP,
@@ -106,7 +108,7 @@ def test_a_cache_that_does_not_fit_is_refused_and_not_tried(
     quick: pytest.MonkeyPatch, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeping, "usable_memory_bytes", lambda: 100_000_000)
-    data = MemoryData(folder)
+    data = MemoryData(folder, records=RECORDS)
     data.splits = {"train": replace(data.splits["train"], bytes=10**12)}
     results = run_bench([data], RECIPE, sweep=parse_sweep(["cache=memory"]))
     assert [refused.name for refused in results.refused] == ["cache=memory"]
