@@ -150,6 +150,16 @@ def test_a_short_step_has_its_buffer_read_less_often() -> None:
     assert samples.stall.value == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.parametrize("offset", range(4))
+def test_a_long_gap_is_seen_also_at_a_step_whose_buffer_was_not_read(offset: int) -> None:
+    # The buffer is read at every fourth step of 10 ms; the gap comes every 152 batches, so always at the same of four.
+    time = Time()
+    pipeline = VirtualPipeline(time, lambda number: 1.0 if number % 152 == offset else 0.005)
+    samples = measure(time, pipeline, VirtualStep(time, 0.01))
+    assert sum(ready is not None for ready in samples.ready) < 0.3 * len(samples.ready)
+    assert samples.stall.value == pytest.approx(0.98 / (0.98 + 152 * 0.01), abs=0.03)
+
+
 def test_the_demand_is_the_known_one_or_what_ready_batches_allow() -> None:
     time = Time()
     known = measure(time, VirtualPipeline(time, STEP * 2))
