@@ -180,11 +180,15 @@ class Pool:
         return sorted(rates, key=lambda name: (-rates[name], complexity(self.candidates[name].plan)))
 
     def _footprint(self, plan: Plan) -> Footprint:
-        picture_bytes = self._mean_picture_bytes() if plan.cache == "decoded" else None
+        picture_bytes = self._mean_picture_bytes() if plan.caches_decoded else None
         found = predict_footprint(
             self.data, self.recipe, plan, split=self.split, cores=self.cores, picture_bytes=picture_bytes
         )
-        return replace(found, cache_bytes=round(found.cache_bytes * self.whole))
+        return replace(
+            found,
+            cache_bytes=round(found.cache_bytes * self.whole),
+            disk_bytes=round(found.disk_bytes * self.whole),
+        )
 
     def _mean_picture_bytes(self) -> float:
         """Mean bytes of a decoded picture, from the sizes of some records."""

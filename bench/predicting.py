@@ -48,7 +48,7 @@ Family = tuple[str, bool, bool]
 
 def family(plan: Plan) -> Family:
     """(kernel, fused_decode_and_crop, decoded before): plans of one family do the same work per picture."""
-    return plan.kernel, plan.fused_decode_and_crop, plan.cache == "decoded"
+    return plan.kernel, plan.fused_decode_and_crop, plan.caches_decoded
 
 
 def calls_at_once(plan: Plan, cores: int) -> int:
@@ -143,7 +143,7 @@ class Predictor:
         if measured:
             return sorted(measured)[len(measured) // 2], "same kernel"
         costs = self._any_costs()
-        decoding = DECODING_SHARE * costs.seconds("picture") if plan.cache == "decoded" else 0.0
+        decoding = DECODING_SHARE * costs.seconds("picture") if plan.caches_decoded else 0.0
         return costs.seconds_per_image - decoding, "other kernel"
 
     def _work_of(self, point: _Point) -> float:

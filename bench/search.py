@@ -183,7 +183,7 @@ def _second_rung(pool: Pool, baselines: set[str]) -> None:
     best = pool.by_rate()
     ways = list(dict.fromkeys(_way(pool, name) for name in best))[:2]
     leaders = [next(name for name in best if _way(pool, name) == way) for way in ways]
-    wanted = decoded_once(pool.data, pool.recipe, pool.cores)
+    wanted = decoded_once(pool.data, pool.recipe, pool.cores, split=pool.split, free_bytes=pool.free_bytes)
     for leader in leaders:
         base = pool.candidates[leader].plan.replace(num_parallel_calls=pool.cores + 1, prefetch=PREFETCH)
         if pool.demand is not None:
