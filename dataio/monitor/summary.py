@@ -94,9 +94,11 @@ def stall_of(epochs: Sequence[StepTimes]) -> Stall | None:
     stall = estimate_stall(waits, steps, drained_batches=known)
     if not slower:
         return stall
-    share = 2 * error / float(np.mean(waits + steps))
-    below, above = np.hypot(stall.value - stall.low, share), np.hypot(stall.high - stall.value, share)
-    return Stall(value=stall.value, low=max(stall.value - float(below), 0.0), high=min(stall.value + float(above), 1.0))
+    # One step after a pause may not be all that it takes to be warm: the interval reaches as far again.
+    period = float(np.mean(waits + steps))
+    below = float(np.hypot(stall.value - stall.low, 2 * error / period))
+    above = float(np.hypot(stall.high - stall.value, 2 * error / period)) + slower / period
+    return Stall(value=stall.value, low=max(stall.value - below, 0.0), high=min(stall.value + above, 1.0))
 
 
 def slower_after_waits(epochs: Sequence[StepTimes]) -> tuple[float, float]:

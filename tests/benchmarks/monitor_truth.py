@@ -146,6 +146,7 @@ def short_cases() -> Iterator[Case]:
             stall,
             build=lambda batches: make_sleeper(SHORT_SECONDS, batches),
             step_seconds=step_for(stall, SHORT_SECONDS),
+            steps=3 * STEPS,
             rounds=7,
         )
 

@@ -14,6 +14,15 @@ from dataio.monitor.summary import slower_after_waits, stall_of, summarise_times
 from tests.dataio.monitor.loops import FakeLoop
 
 
+def test_where_the_buffer_holds_more_the_last_of_several_ready_steps_is_timed() -> None:
+    loop = FakeLoop(produce=0.020, work=0.002, buffer=8)
+    _, holding = run(loop, 200)
+    assert len(holding.timed) >= 4
+    assert [timed - first for timed, (first, _) in zip(holding.timed, holding.disturbed, strict=True)] == [4] * len(
+        holding.timed
+    )
+
+
 def run(loop: FakeLoop, steps: int) -> tuple[StepTimes, Holding]:
     holding = Holding(loop.read, clock=loop.clock, sleep=loop.sleep)
     recorder = GapRecorder(loop.read, clock=loop.clock, holding=holding)
@@ -30,6 +39,7 @@ def test_what_a_step_takes_longer_because_it_waited_is_stall(work: float, truth:
     stall = stall_of([times])
     assert stall is not None
     assert stall.value == pytest.approx(truth, abs=0.005)
+    assert stall.high >= truth + 0.05 * 0.99  # as far again as the millisecond of twenty that was found
     summary = summarise_times(0, times, 8)
     assert summary.step_ms == pytest.approx(work * 1e3, abs=0.01)
     assert summary.wait_ms == pytest.approx((0.020 - work) * 1e3, abs=0.1)
