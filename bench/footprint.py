@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataio.bench.cache_disk import lies_in_memory
-from dataio.bench.predicting import calls_at_once
+from dataio.bench.predicting import PIXELS_A_BYTE, calls_at_once
 from dataio.data import Data
 from dataio.plan import Plan
 from dataio.recipe import Recipe
@@ -18,10 +18,6 @@ MEMORY_SHARE = 0.8
 #: Source: own measurement: 350 to 650 bytes with images of 100 bytes (100,000 records cached); doubled, since a cache
 #: that turns out too large ends the process.
 RECORD_BYTES = 1500
-
-#: Bytes of pixels that a byte of JPEG becomes where nothing better is known. Source: own measurement on ImageNet-like
-#: photographs: 11.2 at full size, 12.6 at 256 px.
-PIXELS_A_BYTE = 13
 
 #: What packing pixels takes beyond them, at its peak: strings grow by doubling while they are written.
 #: Source: own measurement: 2,000 photographs of 990 kB held 2.5 GB.

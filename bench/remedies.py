@@ -18,7 +18,7 @@ from dataio.bench.bare import Sample, bare_seconds, can_run_bare, decoded, store
 from dataio.bench.cache_disk import cache_bytes_per_second
 from dataio.bench.choosing import HEADROOM
 from dataio.bench.footprint import predict_footprint, refusal
-from dataio.bench.predicting import CACHED_SECONDS, Predictor, calls_at_once
+from dataio.bench.predicting import CACHED_SECONDS, DECODED_SECONDS_PER_BYTE, Predictor, calls_at_once
 from dataio.bench.results import Remedy
 from dataio.bench.storage import storage_kind
 from dataio.bench.words import byte_words, plan_words, rate_words
@@ -231,6 +231,7 @@ def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> 
         if refusal(footprint, free_bytes=situation.free_bytes) is not None:
             continue
         after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
+        after += DECODED_SECONDS_PER_BYTE * pictures.record_bytes
         rate = _rate_after(situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True)
         cost = f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free"
         if cache == "decoded_disk":
