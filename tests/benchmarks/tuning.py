@@ -38,7 +38,7 @@ GROUP = 6
 #: Plans of the grid that meet the tuned one in the final.
 CONTENDERS = 3
 FINAL_ROUNDS = 7
-ROUND_SECONDS = 0.4
+ROUND_SECONDS = 0.3
 
 
 def grid(data: Data, cores: int, *, caches: bool) -> dict[str, Plan]:
