@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataio.bench.choosing import Candidate, complexity
 from dataio.bench.footprint import Footprint, predict_footprint, refusal
 from dataio.bench.predicting import Predictor
+from dataio.bench.stats import pooled_spread
 from dataio.bench.supply import SupplySamples
 from dataio.bench.words import plan_words
 from dataio.data import Data
@@ -162,6 +163,9 @@ class Pool:
             samples = self.supply.samples(name, latest=since + rounds)
             self.candidates[name] = Candidate(self._alive[name], samples)
             self.predictor.learn(self._alive[name], samples.images_per_second.value)
+        spread = pooled_spread(candidate.samples.round_images_per_second for candidate in self.candidates.values())
+        for name, candidate in self.candidates.items():
+            self.candidates[name] = Candidate(candidate.plan, candidate.samples.replace(spread=spread))
 
     def keep(self, names: Iterable[str]) -> None:
         """Ends all plans but these."""

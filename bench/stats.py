@@ -5,25 +5,63 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from dataio.records import Record
 from dataio.stall import Interval, student_quantile
 
 Floats = Sequence[float] | npt.NDArray[np.float64]
 
-#: Rounds from which on the bootstrap of a median can be trusted; with fewer Student's t on the mean's error is used.
+#: Rounds from which on the bootstrap of a median can be trusted; with fewer Student's t on the mean's error is used,
+#: with the scatter that all plans of the run have in common where that is known.
 #: Source: from five equally likely rounds the interval [smallest, largest] holds the median in 1 - 2 / 2^5 = 94 % of
 #: the cases, and resampling five gives just that interval; from four it would be 88 %.
 BOOTSTRAP_ROUNDS = 5
 
 
-def median_interval(rounds: Floats, *, confidence: float = 0.95, seed: int = 0, resamples: int = 2000) -> Interval:
+class Spread(Record):
+    """How much the rounds of one plan scatter, learned from many plans of the same run."""
+
+    relative: Annotated[float, Field(ge=0)]
+    """Standard deviation of a round as a share of the plan's rate."""
+    freedom: Annotated[int, Field(ge=1)]
+    """Degrees of freedom: rounds in all less plans."""
+
+
+def pooled_spread(plans: Iterable[Floats]) -> Spread | None:
+    """The scatter that the rounds of all plans have in common; None without a plan of two rounds.
+
+    Two or three rounds say next to nothing about their own scatter, but it is the machine's more than the plan's.
+
+    Args:
+        plans: float[rounds] of each plan, above 0.
+    """
+    squares, freedom = 0.0, 0
+    for rounds in plans:
+        values = np.asarray(rounds, np.float64)
+        if len(values) >= 2 and float(np.mean(values)) > 0:
+            squares += float(np.sum((values / np.mean(values) - 1) ** 2))
+            freedom += len(values) - 1
+    return Spread(relative=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
+
+
+def median_interval(
+    rounds: Floats,
+    *,
+    spread: Spread | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    resamples: int = 2000,
+) -> Interval:
     """The median of a figure that was measured once a round, with its interval; each round is one block.
 
     Args:
         rounds: float[rounds >= 2], the figure of each round, in any unit, not negative.
+        spread: scatter of rounds in this run, used where there are fewer than `BOOTSTRAP_ROUNDS`.
         confidence: share of intervals that shall hold the true median, in (0, 1).
         seed: of the bootstrap: same numbers, same interval.
         resamples: of the bootstrap.
@@ -41,7 +79,11 @@ def median_interval(rounds: Floats, *, confidence: float = 0.95, seed: int = 0, 
         picks = np.random.default_rng(seed).integers(0, count, (resamples, count))
         low, high = np.quantile(np.median(values[picks], axis=1), [tail, 1 - tail])
         return Interval(value=median, low=min(float(low), median), high=max(float(high), median))
-    half = student_quantile(1 - tail, count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    if spread is not None and spread.freedom >= count - 1:
+        deviation, freedom = spread.relative * median, spread.freedom
+    else:
+        deviation, freedom = float(np.std(values, ddof=1)), count - 1
+    half = student_quantile(1 - tail, freedom) * deviation / math.sqrt(count)
     return Interval(value=median, low=max(median - half, 0.0), high=median + half)
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from dataio.bench.idling import wait_until_idle
 from dataio.bench.iterating import Clock, LivePipeline
 from dataio.bench.memory import PeakMemory, release_freed_memory
-from dataio.bench.stats import is_steady, median_interval
+from dataio.bench.stats import Spread, is_steady, median_interval
 from dataio.machine import anonymous_memory_bytes
 from dataio.records import Record
 from dataio.stall import Interval
@@ -50,11 +50,13 @@ class SupplySamples(Record):
     peak_memory_bytes: int
     """Growth of the process's anonymous memory (RssAnon) by this pipeline: its peak less what was there before it was
     built. Mapped file pages do not count."""
+    spread: Spread | None = None
+    """How rounds scatter in this run, over all its plans; None: only this plan's rounds are known."""
 
     @property
     def images_per_second(self) -> Interval:
         """Median and 95 % interval of the rounds' rates."""
-        return median_interval(self.round_images_per_second)
+        return median_interval(self.round_images_per_second, spread=self.spread)
 
 
 class LiveSupply:

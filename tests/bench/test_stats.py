@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dataio.bench.stats import differs, is_steady, median_interval, noise_floor, ratio_interval
+from dataio.bench.stats import differs, is_steady, median_interval, noise_floor, pooled_spread, ratio_interval
 from dataio.stall import Interval
 
 
@@ -91,3 +91,27 @@ def test_the_noise_floor_needs_rounds() -> None:
 )
 def test_a_rate_is_steady_once_it_has_stopped_rising(rates: list[float], steady: bool) -> None:
     assert is_steady(rates) is steady
+
+
+def test_two_rounds_take_their_scatter_from_all_plans_of_the_run() -> None:
+    random = np.random.default_rng(3)
+    spread = pooled_spread(rate * (1 + 0.05 * random.standard_normal(2)) for rate in range(100, 5000, 50))
+    assert spread is not None and spread.freedom == 98
+    assert spread.relative == pytest.approx(0.05, rel=0.2)
+    alone, together = median_interval([990, 1010]), median_interval([990, 1010], spread=spread)
+    assert together.value == alone.value == 1000
+    assert together.width == pytest.approx(2 * 1.984 * spread.relative * 1000 / 2**0.5, rel=0.01)  # t of 98
+
+
+def test_intervals_with_a_common_scatter_hold_the_truth_as_often_as_they_say() -> None:
+    random = np.random.default_rng(0)
+    held = []
+    for _ in range(1000):
+        plans = [1 + 0.1 * random.standard_normal(2) for _ in range(7)]
+        found = median_interval(plans[0], spread=pooled_spread(plans))
+        held.append(found.low <= 1 <= found.high)
+    assert np.mean(held) >= 0.93
+
+
+def test_plans_of_a_single_round_have_no_common_scatter() -> None:
+    assert pooled_spread([[1.0], [2.0]]) is None
