@@ -16,6 +16,7 @@ from pydantic import Field
 from dataio import __version__
 from dataio.converters.assembly import assemble
 from dataio.converters.destination import check_destination, destination_errors
+from dataio.converters.events import Progressed, Synced, Written
 from dataio.converters.format import WritableFormat
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.imaging import ImageOptions
@@ -26,7 +27,7 @@ from dataio.converters.publishing import is_prepared, prepare, publish
 from dataio.converters.registry import get_writable_format
 from dataio.converters.scan import Scan
 from dataio.converters.source import scan_source
-from dataio.converters.workers import QUIET_SECONDS, Progressed, Synced, WorkerPool, Written
+from dataio.converters.workers import QUIET_SECONDS, WorkerPool
 from dataio.converters.workfolder import WorkFolder, resume, usable_units
 from dataio.converters.writing import Job, UnitFiles
 from dataio.errors import DestinationError, LimitExceeded, SourceError

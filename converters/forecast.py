@@ -17,10 +17,11 @@ from pathlib import Path
 
 from dataio.converters.conversion import ConversionOptions, plan, scan_for
 from dataio.converters.destination import check_destination, destination_errors
+from dataio.converters.events import Progressed, Written
 from dataio.converters.gathering import Gathering, unit_key
 from dataio.converters.planning import Planned
 from dataio.converters.registry import get_writable_format
-from dataio.converters.workers import Progressed, WorkerPool, Written
+from dataio.converters.workers import WorkerPool
 from dataio.converters.workfolder import WorkFolder, resume
 from dataio.converters.worklist import Unit, Worklist, cut_evenly, stored_order
 from dataio.converters.writing import Job

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from dataio import errors
+from dataio.converters.events import Event, Progressed, Synced, Written
 from dataio.converters.groups import Group, start_group
 from dataio.converters.journal import UnitResult
 from dataio.converters.names import printable
@@ -33,32 +34,6 @@ _START_SECONDS = 60.0
 
 #: Seconds for a group to say how one of its workers ended.
 _CODE_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    """Some files were done."""
-
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A unit is whole; the kernel has it."""
-
-    result: UnitResult
-
-
-@dataclass(frozen=True, slots=True)
-class Synced:
-    """A unit is whole; the disk has it."""
-
-    split: str
-    number: int
-
-
-Event = Progressed | Written | Synced
 
 
 @dataclass(slots=True)

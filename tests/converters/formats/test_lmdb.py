@@ -1,18 +1,38 @@
-"""What LMDB's store checks before it is taken for whole."""
+"""LMDB's own library reads what is written, and what the store checks before it is taken for whole."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from dataio.converters.conversion import ConversionOptions, Progress, convert
 from dataio.converters.formats import lmdb as lmdb_format
+from dataio.converters.formats.example import parse_record
 from dataio.converters.lmdb_pages import write_tree
 from dataio.converters.manifest import WORK_FOLDER
 from dataio.errors import DataDamaged
+from tests.converters.conversions import options, stored
+
+
+def test_lmdb_s_own_library_reads_the_environment_and_every_key_is_a_sample(source: Path, tmp_path: Path) -> None:
+    convert(source, tmp_path / "out", options("lmdb"))
+    path = tmp_path / "out" / "train.lmdb"
+    size = (path / "data.mdb").stat().st_size
+    with lmdb.open(str(path), readonly=True, lock=False, map_size=0) as environment, environment.begin() as transaction:
+        entries = list(transaction.cursor())
+        info, stat = environment.info(), environment.stat()
+    assert [key for key, _ in entries] == [b"%08d" % number for number in range(120)]
+    records = {record.path: record for record in (parse_record(value) for _, value in entries)}
+    assert {path: hashlib.sha256(record.image).digest() for path, record in records.items()} == {
+        path: digest for path, (_, _, digest) in stored(tmp_path / "out").items()
+    }
+    used = (info["last_pgno"] + 1) * stat["psize"]
+    assert info["map_size"] == size and used <= size <= 1.05 * used
 
 
 @pytest.mark.parametrize("lost", [1, 3])
