@@ -11,38 +11,20 @@ Operators are read while the pipeline runs serially. With more threads than core
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dataio.bench.iterating import Clock, LivePipeline
+from dataio.bench.model_reading import Operator, difference, read_operators
+from dataio.bench.stage_names import STAGE_WORDS, Stage, assign_stages
 from dataio.plan import Plan
 from dataio.records import Record
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-#: Stages in the order in which a picture passes them.
-Stage = Literal[
-    "read", "cache", "parse", "boxes", "collect", "picture", "transform", "batch", "finish", "hand over", "op overhead"
-]
-
-#: What each stage does, for tables.
-STAGE_WORDS: dict[Stage, str] = {
-    "read": "read records",
-    "cache": "cache and shuffle",
-    "parse": "parse records",
-    "boxes": "draw boxes",
-    "collect": "collect records of a batch",
-    "picture": "decode, cut, resize, flip",
-    "transform": "the recipe's own transform",
-    "batch": "copy into a batch",
-    "finish": "normalise, labels",
-    "hand over": "hand over batches",
-    "op overhead": "TensorFlow's overhead of running ops",
-}
 
 #: Batches after an iterator's start that a reading leaves out: tracing, opening files, first touch of memory.
 SETTLE_BATCHES = 2
@@ -50,22 +32,6 @@ SETTLE_BATCHES = 2
 #: Reading ends after this many times what was asked for, whatever was read: with epochs of a few batches, which all
 #: start anew, most of the time is spent between windows.
 MOST_TIMES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """One operator of the pipeline between two readings."""
-
-    name: str
-    """TensorFlow's name of its kind, such as `ParallelMapV2`."""
-    depth: int
-    """How many operators lie between it and the consumer."""
-    seconds: float
-    """Processing time in all, seconds of one core."""
-    elements: int
-    """Elements that it produced."""
-    bytes: int
-    """Bytes of them."""
 
 
 class StageSeconds(Record):
@@ -174,53 +140,6 @@ def summarise(operators: Sequence[Operator], *, plan: Plan, images: int, wall_se
     )
 
 
-def assign_stages(names: Sequence[str], *, kernel: str) -> list[Stage]:
-    """The stage of every operator of a pipeline that `dataio.build` made.
-
-    Args:
-        names: kinds of operators, the one nearest to the consumer first.
-        kernel: of the plan: with `opencv` pictures are made after records were collected into batches.
-    """
-    batch = next((at for at, name in enumerate(names) if "Batch" in name), len(names))
-    source = next((at for at, name in enumerate(names) if name == "FlatMap"), len(names))
-    maps_above = [at for at, name in enumerate(names[:batch]) if "Map" in name]
-    unbatch = next((at for at, name in enumerate(names) if name.startswith("Unbatch") and at < source), None)
-    parse = _parsing(names, source)
-    maps_below = [at for at, name in enumerate(names) if "Map" in name and batch < at < (unbatch or source)]
-    # A recipe with a transform of its own has three maps in a row, or a batch between them: finish, transform, picture.
-    order: tuple[Stage, ...] = ("finish", "transform", "picture")
-    made = dict(zip([*maps_above, *maps_below], order, strict=False))
-    transformed = len(maps_above) + len(maps_below) == 3
-    stages: list[Stage] = []
-    for at, name in enumerate(names):
-        if at > source:
-            caching = name.startswith(("Cache", "MemoryCache", "Shuffle"))
-            stages.append("parse" if at == parse else "cache" if caching else "read")
-        elif at == source:
-            stages.append("read")
-        elif transformed and at in made:
-            stages.append(made[at])
-        elif at < batch:
-            made_here = kernel == "opencv" and maps_above and at == maps_above[-1]
-            stages.append("picture" if made_here else "finish" if at in maps_above else "hand over")
-        elif kernel == "opencv":
-            stages.append("collect")
-        elif at == batch:
-            stages.append("picture" if "Map" in name else "batch")
-        else:
-            stages.append("boxes" if unbatch is not None and at >= unbatch else "picture")
-    return stages
-
-
-def _parsing(names: Sequence[str], source: int) -> int | None:
-    """Where TFRecords are parsed: the map nearest to the reader of their frames."""
-    reader = next((at for at, name in enumerate(names) if name.startswith("TFRecord")), None)
-    if reader is None:
-        return None
-    maps = [at for at, name in enumerate(names) if "Map" in name and source + 1 < at < reader and name != "FlatMap"]
-    return maps[-1] if maps else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Window:
     images: int
@@ -258,40 +177,6 @@ def _read_window(live: LivePipeline, seconds: float, clock: Clock) -> _Window:
     if images == 0:
         return _read_window(live, seconds, clock)
     return _Window(images, end - start, difference(before, after))
-
-
-def read_operators(iterator: Any) -> list[Operator]:
-    """The operators of a live iterator since it began, the one nearest to the consumer first. Costs 0.03 ms."""
-    import tensorflow as tf
-
-    model = tf.data.experimental.get_model_proto(iterator)
-
-    def walk(number: int, depth: int) -> Iterator[Operator]:
-        node = model.nodes[number]
-        yield Operator(node.name, depth, node.processing_time * 1e-9, int(node.num_elements), int(node.bytes_produced))
-        # Of several inputs the last is the data: the first of FlatMap is what it was given, an epoch's number.
-        for child in list(node.inputs)[-1:]:
-            yield from walk(child, depth + 1)
-
-    return list(walk(model.output, 0))
-
-
-def difference(before: Sequence[Operator], after: Sequence[Operator]) -> list[Operator]:
-    """What happened between two readings of one iterator. Matched by place and kind: numbers of nodes may change."""
-    earlier = {(operator.depth, operator.name): operator for operator in before}
-    found = []
-    for operator in after:
-        first = earlier.get((operator.depth, operator.name), Operator(operator.name, operator.depth, 0.0, 0, 0))
-        found.append(
-            Operator(
-                operator.name,
-                operator.depth,
-                max(0.0, operator.seconds - first.seconds),
-                max(0, operator.elements - first.elements),
-                max(0, operator.bytes - first.bytes),
-            )
-        )
-    return found
 
 
 def _without_fusion(dataset: tf.data.Dataset) -> tf.data.Dataset:

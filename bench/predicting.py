@@ -31,9 +31,9 @@ DECODING_SHARE = 0.7
 PIXELS_A_BYTE = 13
 
 #: Seconds a byte of decoded picture that taking it out of the cache costs: it is copied into a batch, and again for the
-#: kernel, both into fresh memory. Source: own measurement, 2 cores, OpenCV: 1.03 ms a picture of 990 kB where cutting
+#: kernel, both into fresh memory. Source: own measurement, 2 cores, OpenCV: 0.86 ms a picture of 990 kB where cutting
 #: and dispatching take 0.66.
-DECODED_SECONDS_PER_BYTE = 0.4e-9
+DECODED_SECONDS_PER_BYTE = 0.2e-9
 
 #: Efficiency of parallel calls before anything was learned: (TensorFlow's kernels, Python kernels).
 #: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dataio.bench.choosing import Candidate
-from dataio.bench.costs import STAGE_WORDS, Costs
+from dataio.bench.costs import Costs
 from dataio.bench.filling import first_fill
 from dataio.bench.measuring import StallSamples
 from dataio.bench.predicting import Predictor
@@ -21,6 +21,7 @@ from dataio.bench.results import (
     StageCost,
     StepDescription,
 )
+from dataio.bench.stage_names import STAGE_WORDS
 from dataio.bench.step import ACCELERATORS, Step
 from dataio.data import Data
 from dataio.stall import Interval

@@ -41,7 +41,7 @@ WARM_UP_SECONDS = 1.6
 #: Rounds of a plan in the first two rungs: enough to tell what cannot win.
 EARLY_ROUNDS = 2
 #: Share of the budget for the first two rungs together; the rest is the final's.
-EARLY_SHARE = 0.7
+EARLY_SHARE = 0.8
 #: Rounds of the final, at least and at most. Five are enough for the bootstrap of a median; see
 #: `stats.BOOTSTRAP_ROUNDS`.
 FINAL_ROUNDS = (3, 9)

@@ -134,7 +134,8 @@ def _verify(folder: Path, pictures: Path, console: Console) -> None:
 
 
 def _measure(folder: Path, console: Console) -> None:
-    from dataio.cli.bench import run, show, write_outputs
+    from dataio.cli.bench import show, write_outputs
+    from dataio.cli.measuring import run
     from dataio.cli.stepping import make_step
 
     console.print(f"Measure   tfrecord against {_ACCELERATOR}: about a minute …")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from dataio.bench.costs import Operator, assign_stages, difference, measure_costs, serial, summarise, typical
+from dataio.bench.costs import measure_costs, serial, summarise, typical
+from dataio.bench.model_reading import Operator, difference
+from dataio.bench.stage_names import assign_stages
 from dataio.plan import Plan
 
 #: Operators of `build`'s pipelines, the one nearest to the consumer first, as get_model_proto named them.

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dataio.bench import running, sweeping
+from dataio.bench import remedies, running, sweeping
+from dataio.bench.baselines import baseline_plans
 from dataio.bench.grid import parse_sweep
 from dataio.bench.results import Results
 from dataio.bench.running import BenchProgress, bench_seconds, run_bench, short_names
 from dataio.bench.step import SimulatedAccelerator
+from dataio.data import Data
 from dataio.errors import DataNotFound, PlanError
 from dataio.plan import Plan
 from dataio.recipe import Recipe
@@ -31,8 +33,14 @@ def quick() -> pytest.MonkeyPatch:
         patch.setattr(sweeping, "GROUP", 3)
         patch.setattr(sweeping, "FINALISTS", 3)
         patch.setattr(sweeping, "WARM_UP_SECONDS", 0.2)
+        patch.setattr(sweeping, "baseline_plans", lambda data, recipe: few_baselines(data, recipe, "stage_based"))
         patch.setattr(running, "LOOP_SECONDS", (1.0, 1.0))
+        patch.setattr(remedies, "TRIAL_SECONDS", 0.1)
         yield patch
+
+
+def few_baselines(data: Data, recipe: Recipe, *left_out: str) -> dict[str, Plan]:
+    return {name: plan for name, plan in baseline_plans(data, recipe).items() if name not in left_out}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +116,8 @@ def test_a_cache_that_does_not_fit_is_refused_and_not_tried(
     quick: pytest.MonkeyPatch, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeping, "usable_memory_bytes", lambda: 100_000_000)
+    left_out = ("naive", "cores", "stage_based")
+    monkeypatch.setattr(sweeping, "baseline_plans", lambda data, recipe: few_baselines(data, recipe, *left_out))
     data = MemoryData(folder, records=RECORDS)
     data.splits = {"train": replace(data.splits["train"], bytes=10**12)}
     results = run_bench([data], RECIPE, sweep=parse_sweep(["cache=memory"]))

@@ -37,7 +37,7 @@ BASELINES = ("naive", "cores", "autotune", "stage_based", "autotune_fused")
 GROUP = 6
 #: Plans of the grid that meet the tuned one in the final.
 CONTENDERS = 3
-FINAL_ROUNDS = 7
+FINAL_ROUNDS = 6
 ROUND_SECONDS = 0.3
 
 

@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 
 from dataio.bench.filling import FirstFill
 from dataio.cli import bench as command
-from dataio.cli.bench import check_against, check_limit, make_recipe, show, write_outputs
+from dataio.cli.bench import show, write_outputs
+from dataio.cli.limits import check_against, check_limit
+from dataio.cli.measuring import damage_said
+from dataio.cli.recipes import Crop, make_recipe
 from dataio.cli.trying import Way, parse_ways
 from dataio.errors import DataDamaged, DataNotFound, LimitExceeded, PlanError, RecipeError, RecordError
 from dataio.recipe import Recipe
@@ -42,9 +45,7 @@ def invoke(*words: str) -> Any:
 
 def test_options_override_the_recipe_file(tmp_path: Path) -> None:
     Recipe(image_size=160, batch_size=8, dtype="uint8").save(tmp_path / "recipe.json")
-    recipe = make_recipe(
-        tmp_path / "recipe.json", batch_size=32, image_size="128x96", crop=command.Crop.CENTER, flip=False
-    )
+    recipe = make_recipe(tmp_path / "recipe.json", batch_size=32, image_size="128x96", crop=Crop.CENTER, flip=False)
     assert recipe == Recipe(image_size=(128, 96), batch_size=32, crop="center", flip=False, dtype="uint8")
 
 
@@ -180,7 +181,7 @@ def test_damaged_records_are_said_with_the_way_to_find_them() -> None:
 
     told = "ValueError: DataDamaged: train.h5: record 3 is damaged\nTraceback (most recent call last): ..."
     said = r"photos-hdf5: .*record 3 is damaged. Find it with: dataio verify"
-    with pytest.raises(DataDamaged, match=said), command.damage_said([Path("photos-hdf5")]):
+    with pytest.raises(DataDamaged, match=said), damage_said([Path("photos-hdf5")]):
         raise tf.errors.InvalidArgumentError(None, None, told)
-    with pytest.raises(DataDamaged, match="corrupted record at 17"), command.damage_said([Path("photos")]):
+    with pytest.raises(DataDamaged, match="corrupted record at 17"), damage_said([Path("photos")]):
         raise tf.errors.DataLossError(None, None, "corrupted record at 17")

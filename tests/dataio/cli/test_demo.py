@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import dataio
-from dataio.cli import bench, demo
+from dataio.cli import demo, measuring
 from dataio.errors import DestinationError
 from dataio.recipe import Recipe
 from tests.bench.sample_results import sample_results
@@ -21,7 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     def measured(paths: list[Path], recipe: Recipe, **options: Any) -> Any:
         return sample_results(), [dataio.open(path) for path in paths]
 
-    monkeypatch.setattr(bench, "run", measured)
+    monkeypatch.setattr(measuring, "run", measured)
     monkeypatch.setattr(demo, "_PICTURES", {"train": 16, "val": 8})
     app = typer.Typer()
     demo.register(app)
