@@ -19,7 +19,7 @@ from dataio.bench.stalling import measure_stall
 from dataio.bench.stats import median_interval
 from dataio.bench.step import Step
 from dataio.bench.traps import Surroundings, Trap, find_traps
-from dataio.bench.words import with_fill
+from dataio.bench.words import HELD_UP_PIPELINE, share_words, with_fill
 from dataio.errors import StepError
 from dataio.loading import load_function
 from dataio.machine import usable_cores, usable_memory_bytes
@@ -32,6 +32,9 @@ _ALONE_SHARE, _SETTLE_SHARE = 0.5, 0.3
 #: Seconds between two readings of what AUTOTUNE chose, and of a window whose rate is taken.
 _READING_SECONDS, _WINDOW_SECONDS = 0.25, 0.5
 
+#: Share of the time from which on ends of epochs are noted. Source: below, noise of the measurement hides it.
+_TOLD_END_SHARE = 0.02
+
 
 class Diagnosis(Record):
     """What was found about a pipeline."""
@@ -42,6 +45,11 @@ class Diagnosis(Record):
     """The function that made it."""
     traps: tuple[Trap, ...]
     """Known mistakes, those that make the data wrong first."""
+    end_of_epoch_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the time that iterators took to go at ends of epochs, alone or with the step, whichever is larger; 0
+    where no epoch ended. High: autotuning's thread held them up, and holds up training."""
+    notes: tuple[str, ...] = ()
+    """What to know besides, a sentence each."""
     supply_images_per_second: Interval
     """What it delivers when nothing holds it up: median of windows, with a 95 % interval."""
     batch_size: Annotated[int, Field(ge=1)]
@@ -119,7 +127,7 @@ def diagnose(
         calls_python=calls_python,
     )
     supply = median_interval(alone.rates)
-    verdict = None
+    verdict, end_share = None, alone.end_share
     if step is not None:
         samples = measure_stall(
             make, step, batch_size=alone.batch_size, budget_seconds=budget_seconds * (1 - share), clock=clock
@@ -133,10 +141,15 @@ def diagnose(
             advice=[f"{trap.operator}: {trap.fix}" for trap in traps if trap.cost == "speed"],
             budget_seconds=budget_seconds,
         )
-        verdict = with_fill(verdict, first_fill(samples))
+        fill = first_fill(samples)
+        verdict = with_fill(verdict, fill)
+        end_share = max(end_share, fill.end_share if fill is not None else 0.0)
+    held_up = end_share > _TOLD_END_SHARE and alone.autotuned
     return Diagnosis(
         dataset=name,
         traps=traps,
+        end_of_epoch_share=end_share,
+        notes=(f"ends of epochs took {share_words(end_share)} of the time: {HELD_UP_PIPELINE}",) if held_up else (),
         supply_images_per_second=supply,
         batch_size=alone.batch_size,
         first_batch_seconds=alone.first_batch_seconds,
@@ -157,6 +170,8 @@ class _Alone:
     rates: list[float]
     batch_size: int
     first_batch_seconds: float
+    end_share: float
+    autotuned: bool
     busy_cores: float
     other_busy_cores: float
     loads: tuple[OperatorLoad, ...]
@@ -207,7 +222,17 @@ def _run_alone(
         busy = (time.process_time() - processor) / elapsed
         others = max((_machine_seconds() - machine) / elapsed - busy, 0.0)
         longest = max(best, span, key=lambda one: (bool(one.loads), one.seconds))
-        return _Alone(rates, size, live.first_batch_seconds[0], busy, others, longest.loads, log.choices())
+        return _Alone(
+            rates=rates,
+            batch_size=size,
+            first_batch_seconds=live.first_batch_seconds[0],
+            end_share=_end_share(live),
+            autotuned=told,
+            busy_cores=busy,
+            other_busy_cores=others,
+            loads=longest.loads,
+            tuned=log.choices(),
+        )
 
 
 @dataclass
@@ -219,6 +244,12 @@ class _Span:
     seconds: float = 0.0
     images: int = 0
     loads: tuple[OperatorLoad, ...] = ()
+
+
+def _end_share(live: LivePipeline) -> float:
+    """What ends took of the time of the epochs that ended; 0 where none did."""
+    ends = sum(live.end_seconds)
+    return ends / (ends + sum(live.epoch_seconds)) if ends else 0.0
 
 
 def _machine_seconds() -> float:

@@ -25,6 +25,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"limit: {diagnosis.limit}"
     if diagnosis.verdict is not None:
         yield f"verdict: {diagnosis.verdict.outcome} - {diagnosis.verdict.reason}"
+    for note in diagnosis.notes:
+        yield f"note: {note}"
     yield ""
     yield from _traps(diagnosis)
     yield from _operators(diagnosis)

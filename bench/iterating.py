@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Self
 import tensorflow as tf
 
 from dataio.bench.buffers import ready_batches
+from dataio.bench.ending import Ends
 from dataio.errors import RecipeError
 
 Clock = Callable[[], float]
@@ -61,9 +61,12 @@ class LivePipeline:
         self._dataset: tf.data.Dataset | None = None
         self._iterator: Iterator[Any] | None = None
         self._position = self._epoch = 0
-        self._leaving: list[threading.Thread] = []
+        self._began = 0.0
+        self._ends = Ends(clock)
         self.first_batch_seconds: list[float] = []
         """For each epoch begun: from asking for an iterator to the first batch, seconds."""
+        self.epoch_seconds: list[float] = []
+        """For each epoch that ended: from asking for its iterator to knowing that it has no more batches."""
         self.epoch_batches: int | None = None
         """Batches in an epoch; None while unknown."""
 
@@ -78,10 +81,8 @@ class LivePipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._drop()
-        for thread in self._leaving:
-            thread.join()
-        self._leaving.clear()
+        self._drop(counted=False)
+        self._ends.wait()
         self._dataset = None
         gc.collect()
 
@@ -94,6 +95,12 @@ class LivePipeline:
     def epoch(self) -> int:
         """The epoch that the next batch of the current iterator belongs to, from 0."""
         return self._epoch
+
+    @property
+    def end_seconds(self) -> tuple[float, ...]:
+        """For each epoch that ended: how long its iterator took to go, on a thread of its own; where it still goes, so
+        far. A training loop waits for it."""
+        return self._ends.seconds
 
     def ready(self) -> int:
         """Finished batches that wait in the buffer at the pipeline's end; 0 where it does not tell."""
@@ -115,10 +122,11 @@ class LivePipeline:
                 self._position += 1
                 return self._got(batch, asked)
             self.epoch_batches = self._position + 1
+            self.epoch_seconds.append(self._clock() - self._began)
             self._drop()
             self._epoch += 1
             asked = self._clock()
-        self._position = 0
+        self._position, self._began = 0, asked
         if self._dataset is None:
             raise RuntimeError("a LivePipeline is read inside its `with` block")
         self._iterator = iter(self._dataset)
@@ -132,21 +140,12 @@ class LivePipeline:
     def _got(self, batch: Any, asked: float) -> Got:
         return Got(batch, asked, self._clock(), self._position, self._epoch)
 
-    def _drop(self) -> None:
-        """Lets the iterator go on a thread of its own.
-
-        Its end waits for autotuning's thread, which now and then overhears that it is over and sleeps on: after an
-        epoch of t seconds for up to t seconds, at most 60, in 1 to 3 of 10 epochs.
-        Source: TensorFlow 2.21 stood in the destructor of RootDataset's iterator for the autotuning thread (stack of
-        the process); own measurement: 1.1 s after 4 s, 5.5 s after 15 s; never with autotuning off.
-        """
+    def _drop(self, *, counted: bool = True) -> None:
         if self._iterator is None:
             return
         held = [self._iterator]
         self._iterator = None
-        self._leaving = [thread for thread in self._leaving if thread.is_alive()]
-        self._leaving.append(threading.Thread(target=held.clear, name="dataio-end-of-iterator"))
-        self._leaving[-1].start()
+        self._ends.begin(held, counted=counted)
 
     def _no_batch(self) -> RecipeError:
         return RecipeError(

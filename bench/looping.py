@@ -9,7 +9,7 @@ from dataio.bench.remedies import Situation, find_remedies
 from dataio.bench.results import Loop, Remedy, StepDescription
 from dataio.bench.setting import BenchProgress, Setting
 from dataio.bench.step import Step
-from dataio.bench.words import rate_words, share_words, with_fill
+from dataio.bench.words import HELD_UP_PLAN, rate_words, share_words, with_fill
 from dataio.machine import usable_memory_bytes
 
 #: Remedies that the verdict itself names; all of them are in the results.
@@ -39,7 +39,8 @@ def run_loop(
         limit=_limit(one, setting.cores),
         budget_seconds=seconds if samples.budget_ended else None,
     )
-    return with_fill(verdict, loops[-1].first_fill), step_record(step, samples)
+    reason = HELD_UP_PLAN if candidate.plan.autotune else ""
+    return with_fill(verdict, loops[-1].first_fill, reason=reason), step_record(step, samples)
 
 
 def remedies_for(setting: Setting, one: Measured, verdict: Verdict) -> tuple[Remedy, ...]:

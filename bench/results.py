@@ -111,8 +111,8 @@ class Loop(Record):
     step_seconds: tuple[NotNegative, ...]
     """How long each step then held the device."""
     first_fill: FirstFill | None = None
-    """What the start of each epoch costs beside; None where no epoch after the first began, or where epochs are so
-    short that their starts are counted among the waits."""
+    """What start and end of each epoch cost beside; None where no epoch after the first began, or where epochs are so
+    short that their starts are counted among the waits and their ends take no time."""
     gpu_utilisation: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of time in which the first GPU ran anything, by NVML; low: it waited. None without a GPU, without NVML, and
     for a simulated step, which uses none."""

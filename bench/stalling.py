@@ -71,6 +71,9 @@ class StallSamples(Record):
     first_batch_seconds: tuple[float, ...]
     """For each epoch begun: from asking for an iterator to its first batch, seconds. Not part of the stall, unless
     epochs are `short`."""
+    end_of_epoch_seconds: tuple[float, ...] = ()
+    """For each epoch that ended since the loop began: how long its iterator took to go, so far where it still goes.
+    Training waits for it; this loop does not, so that no other figure holds any of it."""
     warm_up_steps: int
     """Steps left out at the beginning."""
     steady: bool
@@ -162,7 +165,7 @@ class _Loop:
         self._clock, self._state = clock, state
         self._budget_seconds = budget_seconds
         self._deadline = clock() + budget_seconds
-        self._state_told = state(_alive(live)) is not None
+        self._state_told = self._ready_now() is not None
         self._floor_seconds = self._ready_step_seconds = 0.0
         self._state_every = 1
         self._warm_up_steps = 0
@@ -171,6 +174,7 @@ class _Loop:
         self._steps: list[float] = []
         self._ready: list[int | None] = []
         self._positions: list[int] = []
+        self._ends_before = len(live.end_seconds)  # of the epoch that filled a cache, which is longer than others
 
     def measure_ready(self, batch: Any) -> None:
         """Notes what a step, and getting its batch, takes in this loop when `batch` is always ready."""
@@ -221,10 +225,7 @@ class _Loop:
 
     def _one(self, before: float) -> float:
         """One step of the loop, which the last one left at `before`; returns when this one ended."""
-        ready = None
-        iterator = self._live.iterator
-        if self._state_told and iterator is not None and len(self._waits) % self._state_every == 0:
-            ready = self._state(iterator)
+        ready = self._ready_now() if self._state_told and len(self._waits) % self._state_every == 0 else None
         got = self._live.advance()
         if got.position == 0:
             ready = None  # what was read belongs to the epoch that has just ended
@@ -235,6 +236,11 @@ class _Loop:
         self._ready.append(ready)
         self._positions.append(got.position)
         return after
+
+    def _ready_now(self) -> int | None:
+        # Apart, so that no name holds the iterator when its epoch ends: it would go with that name, on this thread.
+        iterator = self._live.iterator
+        return None if iterator is None else self._state(iterator)
 
     def samples(self) -> StallSamples:
         return StallSamples(
@@ -249,6 +255,7 @@ class _Loop:
             floor_seconds=self._floor_seconds,
             ready_step_seconds=self._ready_step_seconds,
             first_batch_seconds=tuple(self._live.first_batch_seconds),
+            end_of_epoch_seconds=self._live.end_seconds[self._ends_before :],
             warm_up_steps=self._warm_up_steps,
             steady=self._steady,
             budget_seconds=self._budget_seconds,
@@ -288,8 +295,3 @@ def _counted(samples: StallSamples) -> tuple[Floats, Floats, Floats | None]:
             counted.append((wait - beyond + (beyond + certain) / gap, step, drained))
     columns = np.array(counted, np.float64).reshape(-1, 3)
     return columns[:, 0], columns[:, 1], columns[:, 2]
-
-
-def _alive(live: LivePipeline) -> Iterator[Any]:
-    assert live.iterator is not None, "a batch has been read, so there is an iterator"
-    return live.iterator

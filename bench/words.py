@@ -20,9 +20,22 @@ OUTCOMES = {
     "inconclusive": "The measurement does not decide",
 }
 
-#: Share of an epoch's time from which on its first fill is told beside the stall, which leaves it out.
+#: Share of an epoch's time from which on what lies between two epochs is told beside the stall, which leaves it out.
 #: Source: the line from which a stall makes a step `limited`.
 TOLD_FILL = LIMITED_FROM
+
+#: The end of an epoch is told from this share of the gap between two epochs on, and from this many seconds: below, it
+#: is what any iterator takes to go. Source: autotuning's thread sleeps 10 ms at least.
+TOLD_END, TOLD_END_SECONDS = 0.1, 0.01
+
+#: Why ends of epochs are long, and what helps: for a plan of ours, and for a pipeline that somebody else built.
+_HELD_UP = "TensorFlow's autotuning thread holds up the end of epochs now and then"
+HELD_UP_PLAN = (
+    f"{_HELD_UP}; a plan with autotune=False and fixed num_parallel_calls, cycle_length and prefetch is not held up"
+)
+HELD_UP_PIPELINE = (
+    f"{_HELD_UP}; with options.autotune.enabled = False, and numbers in place of every tf.data.AUTOTUNE, it does not"
+)
 
 #: The baselines that a gain is told over, by the name of their run.
 BASELINES = {
@@ -159,25 +172,44 @@ def loop_of(results: Results, name: str) -> Loop | None:
 
 
 def told_fill(loop: Loop | None) -> FirstFill | None:
-    """What the starts of epochs cost in this loop, where that is worth telling beside the stall."""
+    """What lies between the epochs of this loop, where that is worth telling beside the stall."""
     fill = loop.first_fill if loop is not None else None
     return fill if fill is not None and fill.share > TOLD_FILL else None
 
 
-def fill_words(fill: FirstFill | None) -> str:
-    """What the starts of epochs cost, where that is worth telling beside the stall; empty otherwise."""
+def tells_end(fill: FirstFill) -> bool:
+    """Whether the end of an epoch is worth telling beside its start."""
+    return fill.end_seconds >= max(TOLD_END * (fill.seconds + fill.end_seconds), TOLD_END_SECONDS)
+
+
+def gap_words(fill: FirstFill, of: str = "") -> str:
+    """What start and end of an epoch take: `the start takes 400 ms`; `of` comes after start and end."""
+    start, end = time_words(fill.seconds), time_words(fill.end_seconds)
+    if not tells_end(fill):
+        return f"the start{of} takes {start}"
+    if fill.seconds == 0:
+        return f"the end{of} takes {end} on average"
+    return f"start and end{of} take {start} and, on average, {end}"
+
+
+def fill_words(fill: FirstFill | None, *, reason: str = "") -> str:
+    """What lies between two epochs, where that is worth telling beside the stall; empty otherwise.
+
+    Args:
+        fill: what was measured.
+        reason: `HELD_UP_PLAN` or `HELD_UP_PIPELINE`, told with a long end; empty where autotuning is off.
+    """
     if fill is None or fill.share <= TOLD_FILL:
         return ""
-    return (
-        f"besides, the start of every epoch of {fill.epoch_batches:,} batches takes {time_words(fill.seconds)}: "
-        f"{share_words(fill.share)} of the time"
-    )
+    gap = gap_words(fill, f" of every epoch of {fill.epoch_batches:,} batches")
+    told = f"besides, {gap}: {share_words(fill.share)} of the time"
+    return f"{told}. {reason}" if reason and tells_end(fill) else told
 
 
-def with_fill(verdict: Verdict, fill: FirstFill | None) -> Verdict:
-    """The verdict with what the starts of epochs cost told after its reason: its stall leaves them out, and a loop that
-    is fed within epochs may still lose time at their starts."""
-    words = fill_words(fill)
+def with_fill(verdict: Verdict, fill: FirstFill | None, *, reason: str = "") -> Verdict:
+    """The verdict with what lies between two epochs told after its reason: its stall leaves that out, and a loop that
+    is fed within epochs may still lose time there."""
+    words = fill_words(fill, reason=reason)
     return verdict.replace(reason=f"{verdict.reason}; {words}") if words else verdict
 
 
@@ -203,7 +235,8 @@ def headline(results: Results) -> str:
         return f"The best plan found supplies {supply}{where}."
     waits = f"waits for input {share_words(verdict.stall.value)} of its time"
     if fill := told_fill(chosen_loop(results)):
-        waits += f" within epochs, and {share_words(fill.share)} at their starts"
+        where = "between them" if tells_end(fill) else "at their starts"
+        waits += f" within epochs, and {share_words(fill.share)} {where}"
     before = results.verdict_before
     if verdict.outcome == "inconclusive":
         low, high = share_words(verdict.stall.low), share_words(verdict.stall.high)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataio.bench.gains import gain
 from dataio.bench.results import Dataset, Results
-from dataio.bench.words import byte_words, chosen_loop, rate_words, ratio_words, share_words, time_words
+from dataio.bench.words import (
+    HELD_UP_PLAN,
+    byte_words,
+    chosen_loop,
+    gap_words,
+    rate_words,
+    ratio_words,
+    share_words,
+    tells_end,
+)
 
 
 def facts(results: Results, dataset: Dataset) -> list[dict[str, str]]:
@@ -43,12 +52,15 @@ def facts(results: Results, dataset: Dataset) -> list[dict[str, str]]:
 
 
 def fill_sentence(results: Results) -> str:
-    """What the start of an epoch takes with the plan chosen, where that was measured; empty otherwise."""
+    """What start and end of an epoch take with the plan chosen, where that was measured; empty otherwise."""
     loop = chosen_loop(results)
     fill = loop.first_fill if loop is not None else None
-    if fill is None:
+    if fill is None or (fill.seconds == 0 and not tells_end(fill)):
         return ""
-    return (
-        f"With the plan chosen the start takes {time_words(fill.seconds)}, {share_words(fill.share)} of the time of an "
-        f"epoch of {fill.epoch_batches:,} batches."
+    told = (
+        f"With the plan chosen {gap_words(fill)}, {share_words(fill.share)} of the time of an epoch of "
+        f"{fill.epoch_batches:,} batches."
     )
+    if tells_end(fill):
+        told += " No gap shows the end: the loop did not wait for it, but training does."
+    return f"{told} {HELD_UP_PLAN}." if tells_end(fill) and results.chosen.plan.autotune else told

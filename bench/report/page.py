@@ -23,6 +23,7 @@ from dataio.bench.words import (
     rate_words,
     share_words,
     short_name,
+    tells_end,
     time_words,
     told_fill,
 )
@@ -160,7 +161,10 @@ def _strips(results: Results) -> list[dict[str, Any]]:
 
 def _starts(loop: Loop) -> str:
     fill = told_fill(loop)
-    return f"; starts of epochs: {share_words(fill.share)} of the time" if fill else ""
+    if fill is None:
+        return ""
+    what = "starts and ends" if tells_end(fill) else "starts"
+    return f"; {what} of epochs: {share_words(fill.share)} of the time"
 
 
 def _throughput(results: Results, dataset: Dataset) -> dict[str, Any]:

@@ -188,8 +188,8 @@ def _stall_table(results: Results, verdict: Verdict) -> RenderableType:
     rows = [("the plan chosen", verdict, chosen_loop(results))]
     if before is not None and before != verdict:
         rows.insert(0, ("autotune", before, loop_of(results, "autotune")))
-    starts = any(told_fill(loop) for _, _, loop in rows)
-    for title in ("stall", "95 % interval", *(["epoch starts"] if starts else []), "supply", "demand"):
+    gaps = any(told_fill(loop) for _, _, loop in rows)
+    for title in ("stall", "95 % interval", *(["epoch gaps"] if gaps else []), "supply", "demand"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
     for name, one, loop in rows:
@@ -199,7 +199,7 @@ def _stall_table(results: Results, verdict: Verdict) -> RenderableType:
             name,
             share_words(stall.value),
             f"{share_words(stall.low)} to {share_words(stall.high)}",
-            *([share_words(fill.share) if fill else "-"] if starts else []),
+            *([share_words(fill.share) if fill else "-"] if gaps else []),
             rate_words(one.supply_images_per_second),
             rate_words(one.demand_images_per_second),
             one.outcome,

@@ -12,6 +12,7 @@ from tensorflow.python.data.experimental.ops import testing
 
 from dataio.bench.diagnosing import Diagnosis, diagnose, load_dataset
 from dataio.bench.diagnosis_text import describe_diagnosis
+from dataio.bench.iterating import LivePipeline
 from dataio.bench.step import SimulatedAccelerator
 from dataio.errors import StepError
 
@@ -99,3 +100,40 @@ def test_a_dataset_is_found_by_the_name_of_its_function(tmp_path: Path, monkeypa
     with pytest.raises(StepError, match="has no 'other'"):
         load_dataset("inputs:other")
     sys.modules.pop("inputs", None)
+
+
+def held_up(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Every end of an epoch counts as `seconds` long."""
+    monkeypatch.setattr(LivePipeline, "end_seconds", property(lambda live: (seconds,) * len(live.epoch_seconds)))
+
+
+def test_ends_of_epochs_that_take_long_are_noted_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up(monkeypatch, 60.0)
+    diagnosis = diagnose(lambda: slow_source().take(6), budget_seconds=1.2)
+    assert diagnosis.end_of_epoch_share > 0.9
+    text = describe_diagnosis(diagnosis)
+    assert "note: ends of epochs took " in text
+    assert "options.autotune.enabled = False" in text
+    assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
+
+
+def test_quick_ends_and_ends_without_autotuning_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up(monkeypatch, 0.0)
+    diagnosis = diagnose(lambda: slow_source().take(6), budget_seconds=1.2)
+    assert diagnosis.end_of_epoch_share == 0.0
+    assert diagnosis.notes == ()
+    held_up(monkeypatch, 60.0)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    diagnosis = diagnose(lambda: slow_source().take(6).with_options(options), budget_seconds=1.2)
+    assert diagnosis.end_of_epoch_share > 0.9
+    assert diagnosis.notes == (), "the remedy is there already"
+
+
+def test_ends_seen_with_the_step_are_noted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up(monkeypatch, 60.0)
+    step = SimulatedAccelerator(0.004)
+    diagnosis = diagnose(lambda: slow_source().take(20), step=step, budget_seconds=4)
+    assert len(diagnosis.notes) == 1
+    assert diagnosis.verdict is not None
+    assert "on average, 60 s" in diagnosis.verdict.reason

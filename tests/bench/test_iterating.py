@@ -16,6 +16,7 @@ def test_epochs_follow_one_another_and_batches_are_numbered_within_them() -> Non
     assert [(one.epoch, one.position) for one in got] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)]
     assert live.epoch_batches == 3
     assert len(live.first_batch_seconds) == 3
+    assert len(live.epoch_seconds) == len(live.end_seconds) == 2, "the third was broken off"
 
 
 def test_the_last_short_batch_counts_its_own_pictures() -> None:

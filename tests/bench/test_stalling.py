@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataio.bench.ending import THREAD_NAME
 from dataio.bench.stalling import StallSamples, measure_stall
 from dataio.errors import RecipeError
 from dataio.stall import classify
@@ -181,3 +182,13 @@ def test_samples_go_to_json_and_back() -> None:
     time = Time()
     samples = measure(time, VirtualPipeline(time, STEP * 2))
     assert StallSamples.from_json(samples.to_json()) == samples
+
+
+def test_no_epoch_ends_on_the_thread_of_the_loop() -> None:
+    time = Time()
+    pipeline = VirtualPipeline(time, STEP / 2, batches=20, end_seconds=3.0)
+    samples = measure(time, pipeline, budget_seconds=20.0)
+    assert set(pipeline.ended_on) == {THREAD_NAME}
+    assert len(samples.end_of_epoch_seconds) > 5
+    assert samples.end_of_epoch_seconds == pytest.approx((3.0,) * len(samples.end_of_epoch_seconds))
+    assert samples.stall.value == 0.0

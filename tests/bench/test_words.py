@@ -7,6 +7,7 @@ import pytest
 from dataio.bench.filling import FirstFill
 from dataio.bench.results import Bound, Rate
 from dataio.bench.words import (
+    HELD_UP_PLAN,
     bound_sentence,
     byte_words,
     chosen_loop,
@@ -95,11 +96,41 @@ def test_a_first_fill_worth_a_twentieth_of_the_time_is_told() -> None:
     assert fill_words(None) == ""
 
 
+#: An epoch of 7.5 s whose ends take 1.1 s on average.
+HELD_UP = FirstFill(epoch_batches=25, seconds=0.4, end_seconds=1.1, share=0.2)
+
+
+def test_the_end_of_epochs_is_told_with_reason_and_remedy_from_a_tenth_of_the_gap_on() -> None:
+    told = fill_words(HELD_UP, reason=HELD_UP_PLAN)
+    assert told == (
+        "besides, start and end of every epoch of 25 batches take 400 ms and, on average, 1.1 s: 20 % of the time. "
+        "TensorFlow's autotuning thread holds up the end of epochs now and then; a plan with autotune=False and fixed "
+        "num_parallel_calls, cycle_length and prefetch is not held up"
+    )
+    assert fill_words(HELD_UP) == told.partition(". ")[0], "no reason where autotuning is off"
+    small = FILL.replace(end_seconds=0.04)
+    assert fill_words(small, reason=HELD_UP_PLAN) == fill_words(FILL)
+    assert "start and end" in fill_words(FILL.replace(end_seconds=0.05))
+
+
+def test_where_starts_are_part_of_the_stall_only_the_end_is_told() -> None:
+    told = fill_words(HELD_UP.replace(seconds=0.0, epoch_batches=8))
+    assert told == "besides, the end of every epoch of 8 batches takes 1.1 s on average: 20 % of the time"
+
+
+def test_an_end_as_long_as_that_of_any_iterator_is_not_put_down_to_autotuning() -> None:
+    quick = FirstFill(epoch_batches=25, seconds=0.004, end_seconds=0.002, share=0.12)
+    assert fill_words(quick, reason=HELD_UP_PLAN) == (
+        "besides, the start of every epoch of 25 batches takes 4 ms: 12 % of the time"
+    )
+
+
 def test_a_verdict_tells_the_first_fill_after_its_reason_and_keeps_its_figures() -> None:
     verdict = sample_results().verdict
     assert verdict is not None
     told = with_fill(verdict, FILL)
     assert told.reason == f"{verdict.reason}; {fill_words(FILL)}"
+    assert with_fill(verdict, HELD_UP, reason=HELD_UP_PLAN).reason.endswith(HELD_UP_PLAN)
     assert told.replace(reason=verdict.reason) == verdict
     assert with_fill(verdict, None) == verdict
 
@@ -109,6 +140,8 @@ def test_the_headline_tells_a_large_first_fill_too() -> None:
     loops = tuple(loop.replace(first_fill=FILL) for loop in results.loops)
     assert "1.3 % of its time within epochs, and 12 % at their starts" in headline(results.replace(loops=loops))
     assert "at their starts" not in headline(results)
+    held_up = tuple(loop.replace(first_fill=HELD_UP) for loop in results.loops)
+    assert "1.3 % of its time within epochs, and 20 % between them" in headline(results.replace(loops=held_up))
 
 
 def test_what_the_gpu_did_is_told_where_it_is_known() -> None:

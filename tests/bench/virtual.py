@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
+from dataio.bench.ending import THREAD_NAME
+
 
 class Time:
-    """A clock that moves only when something is said to take time."""
+    """A clock that moves only when something is said to take time.
+
+    On threads where iterators end, time passes beside that of the loop, which stands still until they are done.
+    """
 
     def __init__(self) -> None:
-        self.now = 100.0
+        self._now = 100.0
+        self._beside = threading.local()
+
+    @property
+    def now(self) -> float:
+        return self._now + getattr(self._beside, "seconds", 0.0)
+
+    @now.setter
+    def now(self, when: float) -> None:
+        if threading.current_thread().name == THREAD_NAME:
+            self._beside.seconds = when - self._now
+            return
+        for thread in threading.enumerate():
+            if thread.name == THREAD_NAME:
+                thread.join()
+        self._now = when
 
     def clock(self) -> float:
         return self.now
@@ -37,12 +58,15 @@ class VirtualPipeline:
         images: int = 4,
         get_seconds: float = 0.0,
         told_cardinality: bool = True,
+        end_seconds: float = 0.0,
     ) -> None:
         self._time = time
         self._seconds = seconds if callable(seconds) else lambda number: seconds
         self._buffer, self._batches, self._get_seconds = buffer, batches, get_seconds
         self._batch = tf.zeros([images, 1], tf.uint8)
-        self._told = told_cardinality
+        self._told, self._end_seconds = told_cardinality, end_seconds
+        self.ended_on: list[str] = []
+        """For each iterator that went, the thread that waited for it; only where its end takes time."""
         self.iterators: list[VirtualIterator] = []
         self.made = 0
         """Batches made over all epochs."""
@@ -54,8 +78,10 @@ class VirtualPipeline:
         return tf.data.Options()
 
     def __iter__(self) -> Iterator[Any]:
-        self.iterators.append(VirtualIterator(self))
-        return self.iterators[-1]
+        iterator = VirtualIterator(self)
+        if not self._end_seconds:  # one that is to go must have no owner here
+            self.iterators.append(iterator)
+        return iterator
 
 
 class VirtualIterator:
@@ -78,6 +104,11 @@ class VirtualIterator:
         of._time.now = max(of._time.now, self._delivered[number]) + of._get_seconds
         self._taken.append(of._time.now)
         return of._batch
+
+    def __del__(self) -> None:
+        if self._of._end_seconds:
+            self._of.ended_on.append(threading.current_thread().name)
+            self._of._time.pass_by(self._of._end_seconds)
 
     def ready(self) -> int:
         """Batches that are ready now."""

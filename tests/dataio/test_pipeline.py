@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dataio.bench.traps.graph import read_pipeline
 from dataio.errors import DataNotFound, PlanError, RecipeError
 from dataio.pipeline import build
 from dataio.plan import Plan
@@ -73,6 +74,16 @@ def test_training_order_changes_with_the_epoch_and_repeats_with_the_seed(memory_
     first, second = in_order(dataset), in_order(dataset)
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(first, in_order(again))
+
+
+def test_fixed_numbers_without_autotuning_run_in_parallel_and_prefetch(memory_data: MemoryData) -> None:
+    plan = Plan(autotune=False, num_parallel_calls=3, cycle_length=2, prefetch=2)
+    dataset = build(memory_data, EXACT, plan)
+    assert dataset.options().autotune.enabled is False
+    pipeline = read_pipeline(dataset)
+    assert [one.number(0) for one in pipeline.of("ParallelMap")] == [2, 3], "readers, and pictures at once"
+    assert pipeline.last.kind == "Prefetch"
+    assert pipeline.last.number(0) == 2
 
 
 def test_initial_epoch_resumes_where_an_earlier_run_stopped(memory_data: MemoryData) -> None:

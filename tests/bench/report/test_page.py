@@ -155,6 +155,19 @@ def test_the_first_fill_of_an_epoch_is_told_with_its_figure() -> None:
     assert page.count("starts of epochs: 12\N{NO-BREAK SPACE}% of the time") == 2, "before and after"
 
 
+def test_the_end_of_an_epoch_is_told_with_its_figure_and_remedy() -> None:
+    results = sample_results()
+    fill = FirstFill(epoch_batches=25, seconds=0.4, end_seconds=1.1, share=0.2)
+    page = render(results.replace(loops=tuple(loop.replace(first_fill=fill) for loop in results.loops)))
+    assert page.count("starts and ends of epochs: 20\N{NO-BREAK SPACE}% of the time") == 2, "before and after"
+    assert "start and end take 400\N{NO-BREAK SPACE}ms and, on average, 1.1\N{NO-BREAK SPACE}s" in page
+    assert "autotune=False" in page
+    chosen = results.chosen.replace(plan=results.chosen.plan.replace(autotune=False))
+    runs = tuple(chosen if run.chosen else run for run in results.runs)
+    page = render(results.replace(runs=runs, loops=tuple(loop.replace(first_fill=fill) for loop in results.loops)))
+    assert "holds up the end" not in page, "that plan is not held up"
+
+
 def test_the_ticks_of_a_scatter_do_not_run_into_each_other() -> None:
     points = [(rate, rate, rate, rate, "plan", False) for rate in (300.0, 3000.0)]
     places = [

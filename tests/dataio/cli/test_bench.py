@@ -118,14 +118,14 @@ def test_tables_fit_into_80_columns(capsys: pytest.CaptureFixture[str], monkeypa
         assert words in text
 
 
-def test_the_starts_of_epochs_and_the_gpu_are_shown_where_they_were_measured(
+def test_what_lies_between_epochs_and_the_gpu_are_shown_where_they_were_measured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     results = sample_results()
     show(results, None)
     text = capsys.readouterr().out
-    assert "epoch starts" not in text and "GPU" not in text
+    assert "epoch gaps" not in text and "GPU" not in text
     told = {"gpu_utilisation": 0.83, "host_to_device_bytes_per_second": 9.5e9}
     fills = (None, FirstFill(epoch_batches=25, seconds=0.4, share=0.12))
     loops = tuple(loop.replace(first_fill=fill, **told) for loop, fill in zip(results.loops, fills, strict=True))
@@ -133,6 +133,7 @@ def test_the_starts_of_epochs_and_the_gpu_are_shown_where_they_were_measured(
     text = capsys.readouterr().out
     assert max(len(line) for line in text.splitlines()) <= 80
     starts = {line.split()[0]: line for line in text.splitlines() if line.startswith("  ")}
+    assert "epoch gaps" in text
     assert " 12 % " in starts["the"] and " - " in starts["autotune"]
     assert "The GPU was busy 83 % of the time" in text and "9.5 GB/s" in text
 
