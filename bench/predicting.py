@@ -39,6 +39,11 @@ DECODED_SECONDS_PER_BYTE = 0.2e-9
 #: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.
 UNLEARNED_EFFICIENCY = {"tensorflow": 1.0, "opencv": 0.9}
 
+#: Rate of a Python kernel with as many calls as cores, or with twice as many, to that with one call more than cores. With
+#: fewer a core waits for the next batch to be collected, with more they wait for each other at the interpreter's lock.
+#: Source: own measurement, uncached JPEGs on 2 cores: 0.78 to 0.93 in 8 cells, mean 0.86.
+OTHER_CALLS = 0.86
+
 #: What a prediction rests on, the best first.
 Basis = Literal["same calls", "same kernel", "calibration", "other kernel"]
 
@@ -165,20 +170,32 @@ class Predictor:
         return efficiency * calls / point.images_per_second + self._saved(point.plan)
 
     def _efficiency(self, plan: Plan, work: float) -> float:
-        """Learned from measured plans of the same kernel that have as many calls at once; else of any calls."""
+        """Learned from the measured plans of the same kernel that are most like it."""
         calls = calls_at_once(plan, self.cores)
         same_kernel = [point for point in self._points if point.plan.kernel == plan.kernel]
+        alike = [point for point in same_kernel if self._alike(point.plan, plan)]
+        same_work = [
+            point for point in same_kernel if family(point.plan) == family(plan) and self._calls(point) == calls
+        ]
         for points in (
-            [point for point in same_kernel if self._alike(point.plan, plan)],
-            [point for point in same_kernel if family(point.plan) == family(plan) and self._calls(point) == calls],
-            [point for point in same_kernel if self._calls(point) == calls],
+            [point for point in alike if point.plan.cache == plan.cache],
+            [point for point in same_work if point.plan.cache == plan.cache],
+            alike,
+            same_work,
+            same_calls,
         ):
             if points:
                 found = sorted(
                     point.images_per_second / self._rate(point.plan, self._base(point), 1.0) for point in points
                 )
-                return found[len(found) // 2]
+                return found[len(found) // 2] * (1.0 if points[0] in alike else self._spare_call(points[0].plan, plan))
         return UNLEARNED_EFFICIENCY[plan.kernel] if calls > 1 else 1.0
+
+    def _spare_call(self, known: Plan, plan: Plan) -> float:
+        """What a Python kernel loses when another number of calls is asked for than the known plan's, cores + 1."""
+        best = known.num_parallel_calls == self.cores + 1
+        numbered = plan.num_parallel_calls not in ("auto", 1, self.cores + 1)
+        return OTHER_CALLS if plan.kernel == "opencv" and plan.cache == "none" and best and numbered else 1.0
 
     def _base(self, point: _Point) -> float:
         return self._work(point.plan)[0]
