@@ -39,8 +39,8 @@ DECODED_SECONDS_PER_BYTE = 0.2e-9
 #: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.
 UNLEARNED_EFFICIENCY = {"tensorflow": 1.0, "opencv": 0.9}
 
-#: Rate of a Python kernel with as many calls as cores, or with twice as many, to that with one call more than cores. With
-#: fewer a core waits for the next batch to be collected, with more they wait for each other at the interpreter's lock.
+#: Rate of a Python kernel with as many calls as cores, or with twice as many, to that with one call more than cores.
+#: With fewer a core waits for the next batch to be collected, with more they wait for each other at the interpreter's lock.
 #: Source: own measurement, uncached JPEGs on 2 cores: 0.78 to 0.93 in 8 cells, mean 0.86.
 OTHER_CALLS = 0.86
 
@@ -174,9 +174,8 @@ class Predictor:
         calls = calls_at_once(plan, self.cores)
         same_kernel = [point for point in self._points if point.plan.kernel == plan.kernel]
         alike = [point for point in same_kernel if self._alike(point.plan, plan)]
-        same_work = [
-            point for point in same_kernel if family(point.plan) == family(plan) and self._calls(point) == calls
-        ]
+        same_calls = [point for point in same_kernel if self._calls(point) == calls]
+        same_work = [point for point in same_calls if family(point.plan) == family(plan)]
         for points in (
             [point for point in alike if point.plan.cache == plan.cache],
             [point for point in same_work if point.plan.cache == plan.cache],
