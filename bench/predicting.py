@@ -40,7 +40,7 @@ DECODED_SECONDS_PER_BYTE = 0.2e-9
 UNLEARNED_EFFICIENCY = {"tensorflow": 1.0, "opencv": 0.9}
 
 #: Rate of a Python kernel with as many calls as cores, or with twice as many, to that with one call more than cores.
-#: With fewer a core waits for the next batch to be collected, with more they wait for each other at the interpreter's lock.
+#: With fewer a core waits for the next batch to be collected; more wait for each other at the interpreter's lock.
 #: Source: own measurement, uncached JPEGs on 2 cores: 0.78 to 0.93 in 8 cells, mean 0.86.
 OTHER_CALLS = 0.86
 
