@@ -138,11 +138,15 @@ class Pool:
         held = sum(self._footprint(other).total_bytes for other in self._alive.values())
         return refusal(self._footprint(plan), free_bytes=self.free_bytes - held) is None
 
+    def predict(self, plans: Mapping[str, Plan]) -> None:
+        """Notes what is predicted for plans that will be measured."""
+        for name, plan in plans.items():
+            self.predicted[name] = self.predictor.predict(plan)
+
     def add(self, plans: Mapping[str, Plan], phase: str) -> None:
         """Builds plans and warms them up."""
         for number, (name, plan) in enumerate(plans.items()):
             self.report(SearchProgress(phase, name, number, len(plans)))
-            self.predicted[name] = self.predictor.predict(plan)
             began = self.clock()
             caches = plan.cache != "none"
             self.supply.add(name, self._builder(plan), whole_first_epoch=caches)

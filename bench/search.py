@@ -23,6 +23,7 @@ from dataio.bench.baselines import baseline_plans
 from dataio.bench.candidates import PREFETCH, decoded_once, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose
 from dataio.bench.costs import Costs, measure_costs
+from dataio.bench.idling import wait_until_idle
 from dataio.bench.pool import START_SECONDS, Pool, SearchProgress, Supply
 from dataio.bench.predicting import Predictor, family
 from dataio.bench.supply import LiveSupply
@@ -156,10 +157,12 @@ def search(
             clock=clock,
             whole=whole,
         )
-        pool.report(SearchProgress("what reading and decoding cost", "", 0, 1))
-        pool.predictor.calibrate(Plan(), calibrate(Plan()))
         first = baselines | kernels
         pool.add(first, "starting baselines and kernels")
+        # Not before: a dataset that fits into the page cache is there now, and reading it costs what it will cost.
+        pool.report(SearchProgress("what reading and decoding cost", "", 0, 1))
+        pool.predictor.calibrate(Plan(), calibrate(Plan()))
+        pool.predict(first)
         pool.run_rounds(first, EARLY_ROUNDS, "baselines and kernels")
         _second_rung(pool, set(baselines))
         finalists = _final(pool, set(baselines))
@@ -200,6 +203,7 @@ def _second_rung(pool: Pool, baselines: set[str]) -> None:
         if not worth_it or not pool.has_room(plan):
             pool.skipped[plan_words(plan)] = pool.predictor.predict(plan)
             continue
+        pool.predict({plan_words(plan): plan})
         pool.add({plan_words(plan): plan}, "starting variants")
         added.append(plan_words(plan))
         left = pool.left(EARLY_SHARE) - len(added) * EARLY_ROUNDS * pool.turn_seconds
@@ -277,6 +281,7 @@ def _costs_of(pool: Pool, plan: Plan, calibrate: Callable[[Plan], Costs]) -> Cos
 
 
 def _calibrate(data: Data, recipe: Recipe, plan: Plan, split: str, clock: Callable[[], float]) -> Costs:
+    wait_until_idle()
     return measure_costs(
         lambda serial: build(data, recipe, serial, split=split), plan, seconds=CALIBRATION_SECONDS, clock=clock
     )
