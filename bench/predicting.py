@@ -30,10 +30,10 @@ DECODING_SHARE = 0.7
 #: photographs: 11.2 at full size, 12.6 at 256 px.
 PIXELS_A_BYTE = 13
 
-#: Seconds a byte of decoded picture that taking it out of the cache costs: it is copied into a batch, and again for the
-#: kernel, both into fresh memory. Source: own measurement, 2 cores, OpenCV: 0.86 ms a picture of 990 kB where cutting
-#: and dispatching take 0.66.
-DECODED_SECONDS_PER_BYTE = 0.2e-9
+#: Seconds a byte of decoded picture that taking it out of the cache costs: it is copied into fresh memory, for a batch
+#: or for the kernel. Source: own measurement, 2 cores, pictures of 990 kB: OpenCV 0.86 ms where cutting and dispatching
+#: take 0.66; TensorFlow's ops 0.9 to 1.25 ms in four runs.
+DECODED_SECONDS_PER_BYTE = {"tensorflow": 0.4e-9, "opencv": 0.2e-9}
 
 #: Efficiency of parallel calls before anything was learned: (TensorFlow's kernels, Python kernels).
 #: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.
@@ -48,7 +48,7 @@ OTHER_CALLS = 0.86
 Basis = Literal["same calls", "same kernel", "calibration", "other kernel"]
 
 #: Half of the 95 % interval as a share of the prediction, by what it rests on.
-#: Chosen, not fitted: tests/benchmarks/tuning.py found 95 % of 22 held-out plans of one dataset within 22 %, over all
+#: Chosen, not fitted: tests/benchmarks/tuning.py found 95 % of 133 held-out plans of six datasets within 28 %, over all
 #: bases together; how they share in it is judgement.
 SPREAD: dict[Basis, float] = {
     "same calls": 0.15,
@@ -160,7 +160,7 @@ class Predictor:
         if not plan.caches_decoded:
             return costs.seconds_per_image, "other kernel"
         stored = next((stage.bytes_per_image for stage in costs.stages if stage.stage in ("read", "parse")), None)
-        copying = DECODED_SECONDS_PER_BYTE * PIXELS_A_BYTE * (stored or 0.0)
+        copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * PIXELS_A_BYTE * (stored or 0.0)
         return costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture") + copying, "other kernel"
 
     def _work_of(self, point: _Point) -> float:

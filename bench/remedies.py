@@ -231,7 +231,7 @@ def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> 
         if refusal(footprint, free_bytes=situation.free_bytes) is not None:
             continue
         after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
-        after += DECODED_SECONDS_PER_BYTE * pictures.record_bytes
+        after += DECODED_SECONDS_PER_BYTE[situation.plan.kernel] * pictures.record_bytes
         rate = _rate_after(situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True)
         cost = f"{byte_words(footprint.cache_bytes)} of the {byte_words(situation.free_bytes)} that are free"
         if cache == "decoded_disk":
