@@ -20,12 +20,14 @@ from dataio.recipe import Recipe
 
 SOURCE = """
 import tensorflow as tf
-import typer
-from typer.testing import CliRunner
+from tensorflow.python.data.experimental.ops import testing
 
 def make():
     pictures = tf.data.Dataset.range(10_000).map(lambda x: (tf.zeros([6, 8, 3]) + tf.cast(x, tf.float32), x))
     return pictures.batch(4, drop_remainder=True)
+
+def make_slow():
+    return make().apply(testing.sleep(20_000))  # microseconds
 """
 
 
@@ -60,7 +62,7 @@ def test_with_json_nothing_else_is_printed(spec: str, tmp_path: Path, capsys: py
 
 def test_a_stall_above_the_limit_is_an_error_of_its_own(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(LimitExceeded, match="above --max-stall"):
-        bench_dataset(spec, make_step=lambda _: SimulatedAccelerator(1e-6), budget=2, limit=0.01)
+        bench_dataset(f"{spec}_slow", make_step=lambda _: SimulatedAccelerator(0.002), budget=2, limit=0.5)
 
 
 def test_the_step_is_made_for_the_batches_that_come(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
