@@ -38,7 +38,8 @@ def test_a_pipeline_and_a_step_become_a_verdict_with_its_reasons() -> None:
     diagnosis = diagnose(slow_source, name="mine:slow", step=step, budget_seconds=4)
     assert diagnosis.dataset == "mine:slow"
     assert diagnosis.batch_size == 8
-    assert diagnosis.supply_images_per_second.value == pytest.approx(800, rel=0.3)
+    # The sleeper's rate is an upper bound; a machine that is busy otherwise gives less.
+    assert 200 < diagnosis.supply_images_per_second.value < 800 * 1.1
     assert diagnosis.verdict is not None
     assert diagnosis.verdict.outcome == "starved"
     assert diagnosis.verdict.supply_images_per_second == diagnosis.supply_images_per_second.value
