@@ -60,7 +60,14 @@ class Footprint:
 
 
 def predict_footprint(
-    data: Data, recipe: Recipe, plan: Plan, *, split: str, cores: int, picture_bytes: float | None = None
+    data: Data,
+    recipe: Recipe,
+    plan: Plan,
+    *,
+    split: str,
+    cores: int,
+    picture_bytes: float | None = None,
+    whole: float = 1.0,
 ) -> Footprint:
     """What `plan` will hold for the whole split, whatever part of it is measured.
 
@@ -72,6 +79,7 @@ def predict_footprint(
         cores: cores that the process may use.
         picture_bytes: mean bytes of a decoded picture, for plans that cache those; taken to be `PIXELS_A_BYTE` times
             those of the record when None.
+        whole: how many times as large the dataset is of which `data` is a sample: a cache must hold that.
     """
     found = data.split(split)
     record = found.bytes / max(1, found.records)
@@ -92,11 +100,11 @@ def predict_footprint(
     held = kept if plan.caches_on_disk else record
     in_memory = plan.cache != "none" and not plan.caches_on_disk
     return Footprint(
-        cache_bytes=round(found.records * (packed + RECORD_BYTES)) if in_memory else 0,
+        cache_bytes=round(whole * found.records * (packed + RECORD_BYTES)) if in_memory else 0,
         shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (held + RECORD_BYTES)) if shuffled else 0,
         batch_bytes=batches * recipe.batch_bytes,
         work_bytes=round((readers * block + 2 * collected) * record + making * PICTURE_BYTES),
-        disk_bytes=round(found.records * (kept + FILED_RECORD_BYTES)) if plan.caches_on_disk else 0,
+        disk_bytes=round(whole * found.records * (kept + FILED_RECORD_BYTES)) if plan.caches_on_disk else 0,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dataio.bench.choosing import Candidate, complexity
@@ -189,13 +189,14 @@ class Pool:
 
     def _footprint(self, plan: Plan) -> Footprint:
         picture_bytes = self._mean_picture_bytes() if plan.caches_decoded else None
-        found = predict_footprint(
-            self.data, self.recipe, plan, split=self.split, cores=self.cores, picture_bytes=picture_bytes
-        )
-        return replace(
-            found,
-            cache_bytes=round(found.cache_bytes * self.whole),
-            disk_bytes=round(found.disk_bytes * self.whole),
+        return predict_footprint(
+            self.data,
+            self.recipe,
+            plan,
+            split=self.split,
+            cores=self.cores,
+            picture_bytes=picture_bytes,
+            whole=self.whole,
         )
 
     def _mean_picture_bytes(self) -> float:

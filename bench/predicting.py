@@ -95,7 +95,8 @@ class Predictor:
         self.calibrations[family(plan)] = costs
 
     def learn(self, plan: Plan, images_per_second: float) -> None:
-        """Takes in a measured plan."""
+        """Takes in a measured plan; what was known of it before is forgotten."""
+        self._points = [point for point in self._points if point.plan != plan]
         self._points.append(_Point(plan, images_per_second))
 
     def predict(self, plan: Plan) -> Interval:

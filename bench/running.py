@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from dataio.bench.bounds import find_bounds
 from dataio.bench.choosing import choose
 from dataio.bench.cold import measure_cold
 from dataio.bench.costs import measure_costs
-from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.grid import Sweep
 from dataio.bench.looping import MOST_ADVICE, advice, remedies_for, run_loop
 from dataio.bench.machine import describe_machine, versions
@@ -32,7 +31,7 @@ from dataio.bench.stats import noise_floor
 from dataio.bench.step import Step
 from dataio.bench.sweeping import run_sweep, sweep_seconds
 from dataio.data import Data
-from dataio.machine import usable_cores, usable_memory_bytes
+from dataio.machine import usable_cores
 from dataio.recipe import Recipe
 
 __all__ = ["BenchProgress", "Sample", "bench_seconds", "run_bench", "short_names"]
@@ -113,7 +112,6 @@ def run_bench(
             run_sweep(setting, one, sweep)
         else:
             _search(setting, one, search_seconds)
-        _drop_caches_of_samples(setting, one)
     best = [one.best for one in measured[:own]]
     chosen = measured[choose(best, demand_images_per_second=demand, cores=setting.cores)]
     if chosen.costs is None:  # the search had no time left for it
@@ -193,6 +191,7 @@ def _search(setting: Setting, one: Measured, seconds: float) -> None:
         demand=setting.demand,
         budget_seconds=seconds,
         cores=setting.cores,
+        whole=one.whole,
         clock=setting.clock,
         on_progress=on_progress,
     )
@@ -201,29 +200,3 @@ def _search(setting: Setting, one: Measured, seconds: float) -> None:
     one.chosen = found.chosen
     one.predicted, one.skipped, one.refused = dict(found.predicted), dict(found.skipped), dict(found.refused)
     one.costs, one.predictor = found.costs, found.predictor
-
-
-def _drop_caches_of_samples(setting: Setting, one: Measured) -> None:
-    """A cache that holds a sample says nothing about one that must hold the whole: where the whole does not fit, plans
-    that cache are taken out."""
-    if one.whole <= 1:
-        return
-    free = usable_memory_bytes()
-    for name in [name for name, candidate in one.candidates.items() if candidate.plan.cache != "none"]:
-        plan = one.candidates[name].plan
-        footprint = predict_footprint(one.data, setting.recipe, plan, split=setting.split, cores=setting.cores)
-        whole = replace(
-            footprint,
-            cache_bytes=round(footprint.cache_bytes * one.whole),
-            disk_bytes=round(footprint.disk_bytes * one.whole),
-        )
-        reason = refusal(whole, free_bytes=free)
-        if reason is not None:
-            del one.candidates[name]
-            one.refused[name] = f"the sample fits, but the whole does not: {reason}"
-    if one.chosen not in one.candidates:
-        names = list(one.candidates)
-        position = choose(
-            [one.candidates[name] for name in names], demand_images_per_second=setting.demand, cores=setting.cores
-        )
-        one.chosen = names[position]

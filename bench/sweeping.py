@@ -115,7 +115,9 @@ def _possible(setting: Setting, one: Measured, plans: Mapping[str, Plan]) -> dic
     free = usable_memory_bytes()
     possible = {}
     for name, plan in plans.items():
-        footprint = predict_footprint(one.data, setting.recipe, plan, split=setting.split, cores=setting.cores)
+        footprint = predict_footprint(
+            one.data, setting.recipe, plan, split=setting.split, cores=setting.cores, whole=one.whole
+        )
         reason = refusal(footprint, free_bytes=free)
         if reason is None or name in one.baselines:
             possible[name] = plan

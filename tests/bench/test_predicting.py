@@ -70,6 +70,29 @@ def test_a_python_kernel_is_known_from_its_own_run(predictor: Predictor) -> None
     assert rate(predictor, kernel="opencv", num_parallel_calls=16, threads=16) == pytest.approx(6000, rel=0.1)
 
 
+def test_a_plan_that_is_measured_again_counts_once(predictor: Predictor) -> None:
+    plan = Plan(num_parallel_calls=4, prefetch=2)
+    for _ in range(5):
+        predictor.learn(plan, 1000.0)
+    predictor.learn(plan, 3000.0)
+    assert rate(predictor, num_parallel_calls=4, prefetch=2) == pytest.approx(3000)
+
+
+def test_plans_with_the_same_cache_tell_more_than_others(predictor: Predictor) -> None:
+    uncached = Plan(kernel="opencv", num_parallel_calls=4, cycle_length=1)
+    predictor.learn(uncached, 4000.0)
+    predictor.learn(uncached.replace(cache="memory"), 4200.0)
+    found = rate(predictor, kernel="opencv", num_parallel_calls=4, cycle_length=1, cache="memory", prefetch=2)
+    assert found == pytest.approx(4200, rel=0.02)
+
+
+def test_another_number_of_calls_costs_a_python_kernel(predictor: Predictor) -> None:
+    predictor.learn(Plan(kernel="opencv", num_parallel_calls=CORES + 1, cycle_length=1), 4000.0)
+    alike = rate(predictor, kernel="opencv", num_parallel_calls=CORES + 1, cycle_length=1, prefetch=2)
+    assert rate(predictor, kernel="opencv", num_parallel_calls=CORES, cycle_length=1) == pytest.approx(0.86 * alike)
+    assert rate(predictor, kernel="opencv", num_parallel_calls=2 * CORES, cycle_length=1) == pytest.approx(0.86 * alike)
+
+
 def test_the_interval_is_wider_the_less_is_known(predictor: Predictor) -> None:
     def width(plan: Plan) -> float:
         found = predictor.predict(plan)
@@ -115,6 +138,15 @@ def test_a_cache_holds_the_whole_split() -> None:
     cached = footprint(Plan(cache="memory")).cache_bytes
     assert data.splits["train"].bytes < cached < data.splits["train"].bytes + 8 * 5000
     assert footprint(Plan()).cache_bytes == 0
+
+
+def test_a_cache_of_a_sample_must_hold_the_whole() -> None:
+    for cache in ("memory", "disk"):
+        sample = footprint(Plan(cache=cache))
+        whole = predict_footprint(Pictures(), RECIPE, Plan(cache=cache), split="train", cores=CORES, whole=10)
+        assert whole.cache_bytes == pytest.approx(10 * sample.cache_bytes, abs=10)
+        assert whole.disk_bytes == pytest.approx(10 * sample.disk_bytes, abs=10)
+        assert whole.batch_bytes == sample.batch_bytes
 
 
 def test_batches_count_those_ready_and_those_in_the_making() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from dataio.bench import remedies, running, sweeping
 from dataio.bench.baselines import baseline_plans
 from dataio.bench.grid import parse_sweep
+from dataio.bench.recording import Measured
 from dataio.bench.results import Results
 from dataio.bench.running import BenchProgress, bench_seconds, run_bench, short_names
+from dataio.bench.setting import Setting
 from dataio.bench.step import SimulatedAccelerator
 from dataio.data import Data
 from dataio.errors import DataNotFound, PlanError
@@ -149,3 +152,33 @@ def test_datasets_get_the_shortest_names_that_tell_them_apart(tmp_path: Path) ->
     assert short_names([MemoryData(path, records=1) for path in paths]) == ["a/photos", "b/photos", "b/other"]
     assert short_names([MemoryData(paths[0], records=1)]) == ["photos"]
     assert len(set(short_names([MemoryData(paths[0], records=1)] * 2))) == 2
+
+
+def test_a_sample_is_searched_as_a_part_of_its_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asked(Exception):
+        pass
+
+    asked: list[float] = []
+
+    def search(data: Data, recipe: Recipe, *, whole: float, **_: object) -> None:
+        asked.append(whole)
+        raise Asked
+
+    monkeypatch.setattr(running, "search", search)
+    one = Measured("sample", MemoryData(folder, records=16), whole=40.0)
+    with pytest.raises(Asked):
+        running._search(Setting(RECIPE, "train", None, 2, lambda progress: None, time.perf_counter), one, 1.0)
+    assert asked == [40.0]
+
+
+def test_a_sweep_of_a_sample_refuses_caches_that_could_not_hold_the_whole(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "usable_memory_bytes", lambda: 1_000_000_000)
+    setting = Setting(RECIPE, "train", None, 2, lambda progress: None, time.perf_counter)
+    plans = {"cached": Plan(cache="memory")}
+    sample = Measured("sample", MemoryData(folder), whole=1.0)
+    assert sweeping._possible(setting, sample, plans) == plans
+    sample.whole = 10_000.0
+    assert sweeping._possible(setting, sample, plans) == {}
+    assert "needs" in sample.refused["cached"]

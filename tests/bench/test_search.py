@@ -185,6 +185,15 @@ def test_a_baseline_within_reach_stays_in_the_final() -> None:
     assert found.plan.kernel == "opencv"
 
 
+def test_what_reading_costs_is_told_after_the_baselines_have_read_the_files() -> None:
+    machine = Machine(typical)
+    begun: list[int] = []
+    calibrate = machine.calibrate
+    machine.calibrate = lambda plan: (begun.append(len(machine.plans)), calibrate(plan))[1]  # type: ignore[method-assign, func-returns-value]
+    machine.search()
+    assert begun[0] >= 5
+
+
 def test_no_pipeline_is_left_alive() -> None:
     machine = Machine(typical)
     machine.search()
