@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,15 +33,20 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-def stored(folder: Path) -> dict[bytes, tuple[int, int, bytes]]:
-    """Path to (label, index, SHA-256 of the image) of every record, read from the shards at the ledgers' offsets."""
-    found = {}
+def records(folder: Path) -> Iterator[tuple[bytes, Any, bytes]]:
+    """(path, ledger's row, image) of every record, read from the shards at the ledgers' offsets."""
     for split in Manifest.open(folder).splits.values():
         for shard in split.shards:
             ledger = Ledger.load(folder / shard.ledger.name)
             descriptor = os.open(folder / shard.file.name, os.O_RDONLY)
             for position, row in enumerate(ledger.rows):
-                image = stored_image(descriptor, folder, ledger, position)
-                found[ledger.path(position)] = (int(row["label"]), int(row["index"]), hashlib.sha256(image).digest())
+                yield ledger.path(position), row, stored_image(descriptor, folder, ledger, position)
             os.close(descriptor)
-    return found
+
+
+def stored(folder: Path) -> dict[bytes, tuple[int, int, bytes]]:
+    """Path to (label, index, SHA-256 of the image) of every record."""
+    return {
+        path: (int(row["label"]), int(row["index"]), hashlib.sha256(image).digest())
+        for path, row, image in records(folder)
+    }

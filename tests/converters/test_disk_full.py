@@ -13,11 +13,9 @@ import pytest
 
 from dataio.converters.conversion import ConversionOptions, Progress, convert
 from dataio.converters.manifest import WORK_FOLDER
-from dataio.converters.registry import WRITABLE
 from dataio.converters.verification import verify
 from dataio.errors import DestinationError
-
-every_format = pytest.mark.parametrize("to", WRITABLE)
+from tests.converters.conversions import every_format
 
 #: Room for two datasets of the source and its work folder, so that the check before the start finds enough.
 DISK_BYTES = 8 << 20

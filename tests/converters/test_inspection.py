@@ -18,10 +18,8 @@ from dataio.converters.conversion import ConversionOptions, convert
 from dataio.converters.folder_sample import sample_folder
 from dataio.converters.forecast import forecast
 from dataio.converters.inspection import inspect
-from dataio.converters.registry import WRITABLE
 from dataio.errors import DataNotFound, DestinationError, SourceError
-
-every_format = pytest.mark.parametrize("to", WRITABLE)
+from tests.converters.conversions import every_format
 
 
 @pytest.fixture(scope="module")

@@ -9,30 +9,15 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from dataio.converters.conversion import ConversionOptions, convert
-from dataio.converters.format import stored_image
-from dataio.converters.ledger import Ledger
-from dataio.converters.manifest import Manifest
-from dataio.converters.registry import WRITABLE
-
-every_format = pytest.mark.parametrize("to", WRITABLE)
+from tests.converters.conversions import every_format, records
 
 
 def images(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Path to (image, orientation) of every record."""
-    found = {}
-    for split in Manifest.open(folder).splits.values():
-        for shard in split.shards:
-            ledger = Ledger.load(folder / shard.ledger.name)
-            descriptor = os.open(folder / shard.file.name, os.O_RDONLY)
-            for position, row in enumerate(ledger.rows):
-                image = stored_image(descriptor, folder, ledger, position)
-                found[os.fsdecode(ledger.path(position))] = (image, int(row["orientation"]))
-            os.close(descriptor)
-    return found
+    return {os.fsdecode(path): (image, int(row["orientation"])) for path, row, image in records(folder)}
 
 
 @every_format

@@ -19,8 +19,7 @@ from dataio.converters.registry import WRITABLE, open_data
 from dataio.converters.repair import repair
 from dataio.converters.verification import describe, verify
 from dataio.errors import DataDamaged, DataNotFound, DestinationError, SourceChanged
-
-every_format = pytest.mark.parametrize("to", WRITABLE)
+from tests.converters.conversions import every_format
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,11 @@ from dataio.converters.imaging import ImageOptions
 from dataio.converters.inspection import inspect
 from dataio.converters.ledger import Ledger
 from dataio.converters.manifest import Manifest
-from dataio.converters.registry import WRITABLE, open_data
+from dataio.converters.registry import open_data
 from dataio.converters.stored import StoredData
 from dataio.converters.verification import verify
 from dataio.errors import SourceError
-
-every_format = pytest.mark.parametrize("to", WRITABLE)
+from tests.converters.conversions import every_format
 
 
 @pytest.fixture(scope="module")

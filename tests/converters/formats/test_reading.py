@@ -26,9 +26,9 @@ from dataio.converters.picture import ImageOptions
 from dataio.converters.registry import WRITABLE, open_data
 from dataio.data import Data, Order, Read, Shard
 from dataio.errors import DataDamaged, DataNotFound
+from tests.converters.conversions import every_format
 
 ROOT = Path(__file__).resolve().parents[3]
-every_format = pytest.mark.parametrize("to", WRITABLE)
 
 STORES = {
     "source": ImageOptions(),
