@@ -127,3 +127,23 @@ def test_a_real_pipeline_adds_up_in_long_and_in_very_short_epochs(batches: int) 
     assert {"read", "collect", "picture", "hand over", "op overhead"} == {stage.stage for stage in costs.stages}
     assert sum(stage.seconds_per_image for stage in costs.stages) == pytest.approx(costs.seconds_per_image, rel=0.02)
     assert costs.seconds("picture") > costs.seconds("read", "collect", "hand over")
+
+
+def test_reading_epochs_of_a_few_batches_ends_in_time() -> None:
+    class Ticking:
+        """Every look at the clock takes a second, so that most time passes between the windows."""
+
+        now = 0.0
+
+        def __call__(self) -> float:
+            self.now += 1.0
+            return self.now
+
+    def build(plan: Plan) -> tf.data.Dataset:
+        records = tf.data.Dataset.range(1).flat_map(lambda _: tf.data.Dataset.range(12))
+        return records.batch(4).map(lambda batch: batch + 1)
+
+    clock = Ticking()
+    costs = measure_costs(build, Plan(kernel="opencv"), seconds=60.0, clock=clock)
+    assert costs.images > 0
+    assert clock.now < 3 * 60 + 60

@@ -93,6 +93,18 @@ def test_another_number_of_calls_costs_a_python_kernel(predictor: Predictor) -> 
     assert rate(predictor, kernel="opencv", num_parallel_calls=2 * CORES, cycle_length=1) == pytest.approx(0.86 * alike)
 
 
+def test_taking_decoded_pictures_out_of_a_cache_costs_their_bytes(predictor: Predictor) -> None:
+    costs = next(iter(predictor.calibrations.values()))
+    stages = tuple(stage.replace(bytes_per_image=100_000.0) for stage in costs.stages)
+    counted = Predictor(CORES)
+    counted.calibrate(Plan(), costs.replace(stages=stages))
+    nothing = Predictor(CORES)
+    nothing.calibrate(Plan(), costs.replace(stages=tuple(s.replace(bytes_per_image=None) for s in costs.stages)))
+    plan = Plan(num_parallel_calls=CORES, cache="decoded")
+    more = CORES / counted.predict(plan).value - CORES / nothing.predict(plan).value
+    assert more == pytest.approx(100_000 * 13 * 0.4e-9, rel=0.01)  # 13 bytes of pixels a byte, 0.4 ns each
+
+
 def test_the_interval_is_wider_the_less_is_known(predictor: Predictor) -> None:
     def width(plan: Plan) -> float:
         found = predictor.predict(plan)
