@@ -24,10 +24,12 @@ from dataio.stall import Stall, estimate_stall
 Floats = npt.NDArray[np.float64]
 State = Callable[[Iterator[Any]], int | None]
 
-#: What reading the buffer's state adds to a step, and the share of a step that it may add; shorter steps are read less
-#: often. Source: own measurement: reading adds 0.2 ms to a step when the thread has slept for 10 ms.
+#: What reading the buffer's state adds to a step, and the share of a step and its wait that it may add; shorter steps
+#: are read less often, but so many times at least in what is left of the budget, because stall is told between two
+#: readings. Source: own measurement: reading adds 0.2 ms to a step when the thread has slept for 10 ms.
 STATE_SECONDS = 0.0002
 STATE_SHARE = 0.005
+FEWEST_READINGS = 40
 
 #: A wait beyond this was one, whether or not the buffer's state was read: a ready batch is there within 0.3 to 1 ms,
 #: and a thread that the scheduler has left aside is back within some 10 ms (own measurement, both cores busy).
@@ -200,17 +202,23 @@ class _Loop:
         seconds = WARM_UP_SHARE * self._budget_seconds
         rates: list[float] = []
         while not self._steady and self._clock() < start + seconds:
-            opened, taken = self._clock(), 0
-            while taken == 0 or self._clock() < opened + seconds / WARM_UP_WINDOWS:
-                self._one(opened)
+            opened = ended = self._clock()
+            taken = 0
+            while taken == 0 or ended < opened + seconds / WARM_UP_WINDOWS:
+                ended = self._one(ended)
                 taken += 1
-            rates.append(taken / (self._clock() - opened))
+            rates.append(taken / (ended - opened))
             self._steady = is_steady(rates)
         self._warm_up_steps = len(self._waits)
-        step_seconds = float(np.median(self._steps))
-        self._state_every = max(1, math.ceil(STATE_SECONDS / (STATE_SHARE * step_seconds)))
+        self._state_every = self._reading_interval(float(np.median(np.add(self._waits, self._steps))))
         for figures in (self._waits, self._steps, self._ready, self._positions):
             figures.clear()
+
+    def _reading_interval(self, wall_seconds: float) -> int:
+        """Steps from one reading of the buffer's state to the next, for steps that take so long with their wait."""
+        steps_left = max(self._deadline - self._clock(), 0.0) / wall_seconds
+        cheap = math.ceil(STATE_SECONDS / (STATE_SHARE * wall_seconds))
+        return max(1, min(cheap, int(steps_left / FEWEST_READINGS)))
 
     def fill_window(self) -> None:
         """Steps until the interval is narrow enough or the budget ends."""

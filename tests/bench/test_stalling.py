@@ -147,8 +147,16 @@ def test_a_short_step_has_its_buffer_read_less_often() -> None:
     step = VirtualStep(time, 0.002)
     samples = measure(time, VirtualPipeline(time, 0.004), step)
     read = sum(ready is not None for ready in samples.ready)
-    assert read < len(samples.ready) / 10
+    assert read < len(samples.ready) / 5
     assert samples.stall.value == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("step_seconds", [0.002, 1e-5])
+def test_a_starved_short_step_is_seen_within_a_second(step_seconds: float) -> None:
+    time = Time()
+    samples = measure(time, VirtualPipeline(time, 0.02), VirtualStep(time, step_seconds), budget_seconds=1.0)
+    assert samples.stall.value == pytest.approx(1 - step_seconds / 0.02, abs=0.02)
+    assert samples.stall.low > 0.5
 
 
 @pytest.mark.parametrize("offset", range(4))
