@@ -19,8 +19,9 @@ from dataio.stages.disk_cache import attach_cache, cached_on_disk
 from dataio.stages.epochs import EpochClock, attach_clock
 from dataio.stages.finishing import make_finisher
 from dataio.stages.options import make_options
+from dataio.stages.pixel_store import PixelStore, StoreHandle
 from dataio.stages.transforming import make_transform
-from dataio.stages.unpacking import pack_pixels, unpack_pixels_in_graph
+from dataio.stages.unpacking import decode_pixels, pack_pixels, unpack_pixels_in_graph
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -94,15 +95,16 @@ def build(
         # Decoded pictures are larger by a factor that only decoding tells: writing them minds the room that is left.
         needed_bytes = data.split(split).bytes * count // max(1, data.split(split).records)
         folder = CacheFolder.create(cache_dir, needed_bytes=needed_bytes)
-    records = _records_with_epoch(data, recipe, plan, split, training, shard, clock, folder)
+    store = PixelStore() if _encoding(data, plan) == "kept" else None
+    records = _records_with_epoch(data, recipe, plan, split, training, shard, clock, folder, store)
     records = records.apply(tf.data.experimental.assert_cardinality(count))
     finish = make_finisher(recipe, len(data.class_names))
     if recipe.transform is not None:
         close_iterators_at_exit()  # the transform may be a Python function
-        batches = _transformed(records, data, recipe, plan, training)
+        batches = _transformed(records, data, recipe, plan, training, store)
     elif plan.kernel == "opencv":
         close_iterators_at_exit()
-        decode_batch = make_batch_decoder(_encoding(data, plan), recipe, plan, training=training)
+        decode_batch = make_batch_decoder(_encoding(data, plan), recipe, plan, training=training, store=store)
         batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
         batches = batches.map(lambda batch: finish(decode_batch(batch)), **_calls(plan))
     else:
@@ -116,10 +118,12 @@ def build(
         batches = batches.prefetch(tf.data.AUTOTUNE) if plan.autotune else batches
     elif plan.prefetch > 0:
         batches = batches.prefetch(plan.prefetch)
-    return attach_cache(attach_clock(batches.with_options(make_options(plan)), clock), folder)
+    return attach_cache(attach_clock(batches.with_options(make_options(plan)), clock), folder or store)
 
 
-def _transformed(records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Plan, training: bool) -> tf.data.Dataset:
+def _transformed(
+    records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Plan, training: bool, store: PixelStore | None
+) -> tf.data.Dataset:
     """Finished batches with the user's transform, a stage of its own so that its cost is one too."""
     drop_remainder = training and recipe.drop_remainder
     transform = make_transform(recipe, training=training)
@@ -128,7 +132,7 @@ def _transformed(records: tf.data.Dataset, data: Data, recipe: Recipe, plan: Pla
     if plan.kernel == "opencv":
         # This kernel normalises as it goes; the transform wants plain pixels.
         plain = recipe.replace(dtype="uint8", normalisation="none")
-        decode = make_batch_decoder(_encoding(data, plan), plain, plan, training=training)
+        decode = make_batch_decoder(_encoding(data, plan), plain, plan, training=training, store=store)
         batches = records.batch(recipe.batch_size, drop_remainder=drop_remainder)
         batches = batches.map(lambda batch: _keep_place(decode(batch), batch), **calls)
     else:
@@ -156,6 +160,7 @@ def _records_with_epoch(
     shard: Shard,
     clock: EpochClock,
     folder: CacheFolder | None,
+    store: PixelStore | None,
 ) -> tf.data.Dataset:
     """Records with their `epoch` int64[]. The number is drawn once an iterator and everything that depends on it is
     made inside flat_map, so that order and crops always belong to the same epoch, also with several iterators."""
@@ -167,8 +172,11 @@ def _records_with_epoch(
     if plan.cache != "none":
         # Cached in stored order, before anything random: a shuffle above a cache would be frozen by it.
         cached = data.records(split, read=read, shard=shard)
-        if _encoding(data, plan) == "packed":
-            cached = cached.map(lambda record: pack_pixels(record, data.encoding), **_calls(plan))
+        if store is not None:
+            cached = cached.map(StoreHandle(store).keep_pixels, **_calls(plan))
+        elif _encoding(data, plan) != data.encoding:
+            keep = pack_pixels if folder is not None else decode_pixels
+            cached = cached.map(lambda record: keep(record, data.encoding), **_calls(plan))
         if folder is None:
             cached = cached.cache()
 
@@ -195,14 +203,22 @@ def _records_with_epoch(
 
 
 def _encoding(data: Data, plan: Plan) -> str:
-    """What `image` holds when pictures are made: as stored, or `packed` pixels where the plan caches them decoded."""
-    return "packed" if plan.caches_decoded and data.encoding != "raw" else data.encoding
+    """What `image` holds when pictures are made: as stored, or what the plan's cache of decoded pictures keeps.
+
+    `packed`: pixels as a string, in a file; `kept`: a place in a `PixelStore`; `raw`: uint8[height, width, 3].
+    """
+    if not plan.caches_decoded or data.encoding == "raw":
+        return data.encoding
+    if plan.caches_on_disk:
+        return "packed"
+    return "kept" if plan.kernel == "opencv" else "raw"
 
 
 def _picture_decoder(data: Data, recipe: Recipe, plan: Plan) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
     """From a record with box and flip to a picture, by TensorFlow's ops, whatever its image holds."""
-    if _encoding(data, plan) != "packed":
-        return make_decoder(data.encoding, recipe, plan)
+    encoding = _encoding(data, plan)
+    if encoding != "packed":
+        return make_decoder(encoding, recipe, plan)
     decode = make_decoder("raw", recipe, plan)
     return lambda record: decode(unpack_pixels_in_graph(record))
 

@@ -21,24 +21,20 @@ from dataio.errors import MissingExtra, PlanError
 from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stages.boxes import draw_boxes
-from dataio.stages.decoding import DCT_METHOD
+from dataio.stages.cutting import Cut, cut_decoded, cut_kept, cut_packed, cut_pixels, cut_while_decoding
 from dataio.stages.finishing import scale_and_offset
 from dataio.stages.orientation import stored_boxes, turn_upright, upright_size
-from dataio.stages.unpacking import unpack_pixels
+from dataio.stages.pixel_store import PixelStore, StoreHandle
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-#: Decodes picture `i` of a batch and cuts its box: (position, box as top, left, height, width) to uint8[h, w, 3].
-_Cut = Callable[[int, list[int]], np.ndarray]
-
 
 #: Fields of a batch that the kernel takes, by the names of `finish_batch`'s arguments.
 _FIELDS = ("image", "index", "epoch", "orientation", "height", "width")
 
 
 def make_batch_decoder(
-    encoding: str, recipe: Recipe, plan: Plan, *, training: bool
+    encoding: str, recipe: Recipe, plan: Plan, *, training: bool, store: PixelStore | None = None
 ) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
     """A function from a batch of records to `image` [batch, height, width, 3] and `label`: uint8 where the recipe says
     so, else float32 with the recipe's normalisation applied.
@@ -48,10 +44,11 @@ def make_batch_decoder(
     (`plan.fused_decode_and_crop`) by tf.raw_ops.DecodeAndCropJpeg, called eagerly. Both use the accurate transform.
 
     Args:
-        encoding: of the images, `jpeg`, `raw`, or `packed` (see `dataio.stages.unpacking`).
+        encoding: of the images, `jpeg`, `raw`, `packed` (see `dataio.stages.unpacking`) or `kept` in a `PixelStore`.
         recipe: crop, flip, image size and seed are used.
         plan: `fused_decode_and_crop` is used.
         training: as in `build`.
+        store: where `kept` pictures are; the caller must hold it.
 
     Raises:
         MissingExtra: OpenCV, or simplejpeg for JPEGs, is not installed.
@@ -59,7 +56,7 @@ def make_batch_decoder(
     """
     import tensorflow as tf
 
-    if encoding not in ("jpeg", "raw", "packed"):
+    if encoding not in ("jpeg", "raw", "packed", "kept"):
         raise PlanError(
             f"the plan's kernel 'opencv' decodes JPEGs and raw pixels, but these records hold {encoding}: "
             "use kernel 'tensorflow'"
@@ -68,6 +65,7 @@ def make_batch_decoder(
     if encoding == "jpeg" and not plan.fused_decode_and_crop:
         _require("simplejpeg", "simplejpeg")
     kind = tf.uint8 if recipe.dtype == "uint8" else tf.float32
+    handle = StoreHandle(store) if store is not None else None
 
     def finish(*fields: np.ndarray) -> np.ndarray:
         return finish_batch(
@@ -75,6 +73,7 @@ def make_batch_decoder(
             encoding=encoding,
             fused=plan.fused_decode_and_crop,
             training=training,
+            store=handle() if handle is not None else None,
             **dict(zip(_FIELDS, fields, strict=True)),
         )
 
@@ -101,20 +100,23 @@ def finish_batch(
     orientation: np.ndarray,
     height: np.ndarray,
     width: np.ndarray,
+    store: PixelStore | None = None,
 ) -> np.ndarray:
     """The finished pictures of a batch of records: the kernel itself, without tf.data.
 
     Args:
         recipe: what becomes of them.
-        encoding: of `image`: `jpeg`, `raw` or `packed`.
+        encoding: of `image`: `jpeg`, `raw`, `packed` or `kept`.
         fused: decode only the part of a JPEG that its box needs.
         training: as in `build`.
-        image: object[batch] of encoded files or packed pixels, or uint8[batch, height, width, 3].
+        image: object[batch] of encoded files or packed pixels, uint8[batch, height, width, 3], or int64[batch] of
+            places in `store`.
         index: int64[batch], rank of the file in its split.
         epoch: int64[batch].
         orientation: int64[batch], EXIF 0..8.
         height: int64[batch], pixels as stored.
         width: int64[batch], pixels as stored.
+        store: holds the pictures where the encoding is `kept`.
 
     Returns:
         uint8[batch, height, width, 3], or float32 with the normalisation applied.
@@ -123,19 +125,21 @@ def finish_batch(
     boxes, flips = draw_boxes(recipe, training=training, epoch=epoch, index=index, height=upright[0], width=upright[1])
     boxes = stored_boxes(boxes, orientation, height, width)
     if encoding == "raw":
-        cut: _Cut = _cut_pixels(image)
+        cut: Cut = cut_pixels(image)
     elif encoding == "packed":
-        cut = _cut_packed(image, height, width)
+        cut = cut_packed(image, height, width)
+    elif store is not None:
+        cut = cut_kept(image, store)
     elif fused:
-        cut = _cut_while_decoding(image, boxes)
+        cut = cut_while_decoding(image, boxes)
     else:
-        cut = _cut_decoded(image, height, width)
+        cut = cut_decoded(image, height, width)
     factors = None if recipe.dtype == "uint8" else scale_and_offset(recipe)
     return finish_pictures(cut, boxes, flips, orientation, recipe.height_width, factors)
 
 
 def finish_pictures(
-    cut: _Cut,
+    cut: Cut,
     boxes: np.ndarray,
     flips: np.ndarray,
     orientation: np.ndarray,
@@ -193,86 +197,6 @@ class _Normalise:
         np.multiply(picture.reshape(self._shape), self._scale, out=rows)
         if np.any(self._offset):
             np.add(rows, self._offset, out=rows)
-
-
-def _cut_pixels(images: np.ndarray) -> _Cut:
-    """Cuts uint8[batch, height, width, 3]; nothing is copied."""
-
-    def cut(i: int, box: list[int]) -> np.ndarray:
-        top, left, tall, wide = box
-        return images[i, top : top + tall, left : left + wide]
-
-    return cut
-
-
-def _cut_packed(images: np.ndarray, height: np.ndarray, width: np.ndarray) -> _Cut:
-    """Cuts pictures of any size that were decoded before; nothing is copied.
-
-    Args:
-        images: object[batch] of packed pixels.
-        height: int64[batch], pixels as stored.
-        width: likewise.
-    """
-    heights, widths = height.tolist(), width.tolist()
-
-    def cut(i: int, box: list[int]) -> np.ndarray:
-        top, left, tall, wide = box
-        return unpack_pixels(images[i], heights[i], widths[i])[top : top + tall, left : left + wide]
-
-    return cut
-
-
-def _cut_decoded(images: np.ndarray, height: np.ndarray, width: np.ndarray) -> _Cut:
-    """Decodes the whole JPEG into a buffer that all pictures of the batch share, then cuts.
-
-    Args:
-        images: object[batch] of bytes.
-        height: int64[batch], pixels as stored.
-        width: likewise.
-    """
-    import simplejpeg
-
-    buffer = np.empty(int((height * width).max()) * 3, np.uint8)
-
-    def cut(i: int, box: list[int]) -> np.ndarray:
-        try:
-            pixels = np.asarray(simplejpeg.decode_jpeg(images[i], buffer=buffer))
-        except ValueError:
-            # simplejpeg refuses what libjpeg only warns about. Whether such a file is fit to be shown must not
-            # depend on the plan: TensorFlow's decoder decides, and raises where it cannot read the file.
-            pixels = _decode_by_tensorflow(images[i])
-        top, left, tall, wide = box
-        return pixels[top : top + tall, left : left + wide]
-
-    return cut
-
-
-def _cut_while_decoding(images: np.ndarray, boxes: np.ndarray) -> _Cut:
-    """Decodes only the part of each JPEG that its box needs, with TensorFlow's kernel called eagerly.
-
-    Args:
-        images: object[batch] of bytes.
-        boxes: int64[batch, 4] in stored coordinates.
-    """
-    import tensorflow as tf
-
-    # One conversion a batch costs 8 us a picture, one a picture 57 us.
-    contents = tf.unstack(tf.constant(images))
-    windows = tf.unstack(tf.constant(boxes.astype(np.int32)))
-
-    def cut(i: int, box: list[int]) -> np.ndarray:
-        decoded = tf.raw_ops.DecodeAndCropJpeg(
-            contents=contents[i], crop_window=windows[i], channels=3, dct_method=DCT_METHOD
-        )
-        return np.asarray(memoryview(decoded))  # .numpy() would copy
-
-    return cut
-
-
-def _decode_by_tensorflow(content: bytes) -> np.ndarray:
-    import tensorflow as tf
-
-    return np.asarray(tf.io.decode_jpeg(content, channels=3, dct_method=DCT_METHOD))
 
 
 def _require(module: str, package: str) -> Any:

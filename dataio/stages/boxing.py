@@ -31,7 +31,29 @@ def add_boxes(records: tf.data.Dataset, recipe: Recipe, *, training: bool) -> tf
         )
         return block | {"box": stored_boxes_in_graph(boxes, orientation, *stored), "flip": flips}
 
-    count = records.cardinality()
     import tensorflow as tf
 
-    return records.batch(BLOCK).map(draw).unbatch().apply(tf.data.experimental.assert_cardinality(count))
+    count, spec = records.cardinality(), records.element_spec["image"]
+    if spec.shape.is_fully_defined():
+        boxed = records.batch(BLOCK).map(draw).unbatch()
+    else:
+        # Pixels of different sizes make no batch, but references to them do, and those copy nothing.
+        wrapped = records.map(
+            lambda record: record | {"image": tf.raw_ops.OptionalFromValue(components=[record["image"]])}
+        )
+        boxed = (
+            wrapped.batch(BLOCK)
+            .map(draw)
+            .unbatch()
+            .map(lambda record: record | {"image": _unwrap(record["image"], spec)})
+        )
+    return boxed.apply(tf.data.experimental.assert_cardinality(count))
+
+
+def _unwrap(reference: tf.Tensor, spec: tf.TensorSpec) -> tf.Tensor:
+    import tensorflow as tf
+
+    (image,) = tf.raw_ops.OptionalGetValue(
+        optional=reference, output_types=[spec.dtype], output_shapes=[spec.shape.as_list()]
+    )
+    return image

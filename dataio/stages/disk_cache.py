@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dataio.stages.cache_folder import CacheFolder
+from dataio.stages.pixel_store import PixelStore
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -80,7 +81,7 @@ def _kept_bytes(record_bytes: float, *, decoded: bool) -> float:
     return record_bytes * (_PIXELS_A_BYTE if decoded else 1)
 
 
-def attach_cache(dataset: tf.data.Dataset, folder: CacheFolder | None) -> tf.data.Dataset:
-    """`dataset`, holding on to `folder`, so that the file lives as long as the pipeline or an iterator over it."""
-    dataset._dataio_cache = folder
+def attach_cache(dataset: tf.data.Dataset, cache: CacheFolder | PixelStore | None) -> tf.data.Dataset:
+    """`dataset`, holding on to `cache`, so that it lives as long as the pipeline or an iterator over it."""
+    dataset._dataio_cache = cache
     return dataset

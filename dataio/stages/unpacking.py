@@ -1,7 +1,7 @@
 """Decoded pixels as cached records: JPEGs decoded once, and taken out of the cache again.
 
-Pixels of any size are kept as one string each (a serialised tensor), so that records of different sizes can be cached,
-shuffled and batched like encoded ones.
+In a file, pixels of any size are kept as one string each (a serialised tensor), so that records of different sizes can
+be written in blocks and batched like encoded ones.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-def pack_pixels(record: dict[str, tf.Tensor], encoding: str) -> dict[str, tf.Tensor]:
-    """A record whose `image` is string[]: its decoded pixels, serialised.
+def decode_pixels(record: dict[str, tf.Tensor], encoding: str) -> dict[str, tf.Tensor]:
+    """A record whose `image` is uint8[height, width, 3].
 
     Args:
         record: one record as `Data.records` gives it.
@@ -29,7 +29,15 @@ def pack_pixels(record: dict[str, tf.Tensor], encoding: str) -> dict[str, tf.Ten
         pixels = tf.io.decode_jpeg(record["image"], channels=3, dct_method=DCT_METHOD)
     else:
         pixels = tf.io.decode_image(record["image"], channels=3, expand_animations=False)
-    return record | {"image": tf.io.serialize_tensor(pixels)}
+    return record | {"image": tf.ensure_shape(pixels, [None, None, 3])}
+
+
+def pack_pixels(record: dict[str, tf.Tensor], encoding: str) -> dict[str, tf.Tensor]:
+    """A record whose `image` is string[]: its decoded pixels, serialised. Arguments as of `decode_pixels`."""
+    import tensorflow as tf
+
+    decoded = decode_pixels(record, encoding)
+    return decoded | {"image": tf.io.serialize_tensor(decoded["image"])}
 
 
 def unpack_pixels_in_graph(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -57,7 +57,9 @@ def main(mode: str, folder: str) -> None:
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        dataset = dataio.build(data, recipe(), split=split)
+        # Pixels in a store outside tf.data, which must be found through what the strategy makes of the pipeline.
+        plan = dataio.Plan(kernel="opencv", cache="decoded")
+        dataset = dataio.build(data, recipe(), plan, split=split)
         epochs = read(strategy, strategy.experimental_distribute_dataset(dataset))
         worker = 0
     print(json.dumps({"worker": worker, "epochs": epochs}), flush=True)
