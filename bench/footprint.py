@@ -19,10 +19,6 @@ MEMORY_SHARE = 0.8
 #: that turns out too large ends the process.
 RECORD_BYTES = 1500
 
-#: What packing pixels takes beyond them, at its peak: strings grow by doubling while they are written.
-#: Source: own measurement: 2,000 photographs of 990 kB held 2.5 GB.
-PACKING = 1.3
-
 #: Bytes that a record in a file takes beside its image: five numbers and their checksums.
 #: Source: own measurement: 90,021 bytes a record for images of 89,850.
 FILED_RECORD_BYTES = 200
@@ -96,11 +92,10 @@ def predict_footprint(
     kept = record
     if plan.caches_decoded and data.encoding != "raw":
         kept = picture_bytes if picture_bytes is not None else record * PIXELS_A_BYTE
-    packed = PACKING * kept if kept != record else kept
     held = kept if plan.caches_on_disk else record
     in_memory = plan.cache != "none" and not plan.caches_on_disk
     return Footprint(
-        cache_bytes=round(whole * found.records * (packed + RECORD_BYTES)) if in_memory else 0,
+        cache_bytes=round(whole * found.records * (kept + RECORD_BYTES)) if in_memory else 0,
         shuffle_bytes=round(min(recipe.shuffle_buffer, found.records) * (held + RECORD_BYTES)) if shuffled else 0,
         batch_bytes=batches * recipe.batch_bytes,
         work_bytes=round((readers * block + 2 * collected) * record + making * PICTURE_BYTES),

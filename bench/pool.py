@@ -133,6 +133,10 @@ class Pool:
             self.refused[plan_words(plan)] = reason
         return reason is not None
 
+    def fits(self, plan: Plan) -> bool:
+        """Whether the plan fits into what is free when it is alone."""
+        return refusal(self._footprint(plan), free_bytes=self.free_bytes) is None
+
     def has_room(self, plan: Plan) -> bool:
         """Whether the plan fits into memory beside those that are alive."""
         held = sum(self._footprint(other).total_bytes for other in self._alive.values())

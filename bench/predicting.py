@@ -30,10 +30,18 @@ DECODING_SHARE = 0.7
 #: photographs: 11.2 at full size, 12.6 at 256 px.
 PIXELS_A_BYTE = 13
 
-#: Seconds a byte of decoded picture that taking it out of the cache costs: it is copied into fresh memory, for a batch
-#: or for the kernel. Source: own measurement, 2 cores, pictures of 990 kB: OpenCV 0.86 ms where cutting and dispatching
-#: take 0.66; TensorFlow's ops 0.9 to 1.25 ms in four runs.
+#: Seconds a byte of decoded picture that taking it out of a cache on disk costs: it is copied into fresh memory, for a
+#: batch or for the kernel. In memory nothing is copied. Source: own measurement, 2 cores, pictures of 990 kB: OpenCV
+#: 0.86 ms where cutting and dispatching take 0.66; TensorFlow's ops 0.9 to 1.25 ms in four runs.
 DECODED_SECONDS_PER_BYTE = {"tensorflow": 0.4e-9, "opencv": 0.2e-9}
+
+#: What a picture cut from decoded ones in memory costs in a pipeline on all cores, as a multiple of the bare loop's,
+#: where one core has the caches for itself. Source: own measurement: 1.15 to 1.2 times the processor time, 2 cores.
+KEPT_OVERHEAD = 1.2
+
+#: Seconds a record that one thread spends on the places of decoded pictures: shuffling and collecting six numbers.
+#: Source: own measurement: 4.7 to 5.4 us with everything that comes before the kernel.
+PLACE_SECONDS = 2e-6
 
 #: Efficiency of parallel calls before anything was learned: (TensorFlow's kernels, Python kernels).
 #: Source: own measurement on 2 cores: e of 0.99 to 1.10 for TensorFlow's kernels, 0.77 to 0.95 for Python's.
@@ -57,12 +65,17 @@ SPREAD: dict[Basis, float] = {
     "other kernel": 0.60,
 }
 
-Family = tuple[str, bool, bool]
+Family = tuple[str, bool, str]
 
 
 def family(plan: Plan) -> Family:
-    """(kernel, fused_decode_and_crop, decoded before): plans of one family do the same work per picture."""
-    return plan.kernel, plan.fused_decode_and_crop, plan.caches_decoded
+    """(kernel, fused_decode_and_crop, where decoded pictures come from): plans of one family do the same work."""
+    return plan.kernel, plan.fused_decode_and_crop, plan.cache if plan.caches_decoded else ""
+
+
+def is_kept(plan: Plan) -> bool:
+    """Whether the plan's kernel cuts from decoded pictures in memory, uncopied."""
+    return plan.kernel == "opencv" and plan.cache == "decoded"
 
 
 def calls_at_once(plan: Plan, cores: int) -> int:
@@ -88,6 +101,8 @@ class Predictor:
     """Cores that the process may use."""
     calibrations: dict[Family, Costs] = field(default_factory=dict)
     """Costs of serial, uncached runs, by family; one is enough."""
+    kept_seconds: float | None = None
+    """What a picture cut from decoded ones takes one core in the bare loop; None where that was not measured."""
     _points: list[_Point] = field(default_factory=list)
 
     def calibrate(self, plan: Plan, costs: Costs) -> None:
@@ -112,6 +127,13 @@ class Predictor:
         spread = SPREAD[basis]
         return Interval(value=rate, low=rate * (1 - spread), high=rate * (1 + spread))
 
+    def kept_rate(self, plan: Plan, bare_seconds: float) -> float:
+        """images/s of a plan whose kernel cuts from decoded pictures in memory, from what one core does in the bare
+        loop."""
+        calls = calls_at_once(plan, self.cores)
+        work = KEPT_OVERHEAD * bare_seconds
+        return min(1 / self.upstream_seconds(plan), UNLEARNED_EFFICIENCY[plan.kernel] * calls / work)
+
     def work_seconds(self, plan: Plan) -> float:
         """Processor seconds a picture costs under `plan`, cache included: the demand it puts on the cores."""
         work, _ = self._work(plan)
@@ -123,6 +145,8 @@ class Predictor:
 
     def upstream_seconds(self, plan: Plan) -> float:
         """Seconds a picture that one thread spends for all calls: reading and collecting."""
+        if is_kept(plan):
+            return CACHED_SECONDS + PLACE_SECONDS
         costs = self._any_costs()
         boxes = costs.seconds("collect") if plan.kernel == "opencv" else costs.seconds("boxes")
         if plan.kernel == "opencv" and not boxes:
@@ -157,11 +181,14 @@ class Predictor:
         measured = [self._work_of(point) for point in self._points if family(point.plan) == wanted]
         if measured:
             return sorted(measured)[len(measured) // 2], "same kernel"
+        if is_kept(plan) and self.kept_seconds is not None:
+            return KEPT_OVERHEAD * self.kept_seconds + self._saved(plan), "calibration"
         costs = self._any_costs()
         if not plan.caches_decoded:
             return costs.seconds_per_image, "other kernel"
         stored = next((stage.bytes_per_image for stage in costs.stages if stage.stage in ("read", "parse")), None)
-        copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * PIXELS_A_BYTE * (stored or 0.0)
+        copied = PIXELS_A_BYTE * (stored or 0.0) if plan.caches_on_disk else 0.0
+        copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * copied
         return costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture") + copying, "other kernel"
 
     def _work_of(self, point: _Point) -> float:

@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from dataio.bench.bare import bare_seconds, decoded, take_sample
 from dataio.bench.baselines import baseline_plans
 from dataio.bench.candidates import PREFETCH, decoded_once, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose
 from dataio.bench.costs import Costs, measure_costs
 from dataio.bench.idling import wait_until_idle
 from dataio.bench.pool import START_SECONDS, Pool, SearchProgress, Supply
-from dataio.bench.predicting import Predictor, family
+from dataio.bench.predicting import Predictor, family, is_kept
 from dataio.bench.supply import LiveSupply
 from dataio.bench.words import plan_words
 from dataio.data import Data
@@ -58,6 +59,9 @@ MUCH_FASTER = 1.2
 STAGE_BASED_SECONDS = 30.0
 #: Seconds of the serial run that tells what reading and making a picture cost.
 CALIBRATION_SECONDS = 0.8
+#: Records and seconds of the bare loop that tells what cutting from decoded pictures costs.
+CUT_RECORDS = 64
+CUT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,7 @@ def search(
     whole: float = 1.0,
     supply: Callable[[], AbstractContextManager[Supply]] | None = None,
     calibrate: Callable[[Plan], Costs] | None = None,
+    cut: Callable[[], float] | None = None,
     clock: Callable[[], float] = time.perf_counter,
     on_progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchResult:
@@ -121,6 +126,7 @@ def search(
             are refused.
         supply: what measures pipelines.
         calibrate: costs of a plan run serially.
+        cut: seconds that cutting a picture from decoded ones takes one core in the bare loop.
         clock: seconds, monotonic.
         on_progress: called as the search goes on.
 
@@ -130,6 +136,7 @@ def search(
     """
     cores = usable_cores() if cores is None else cores
     calibrate = calibrate or (lambda plan: _calibrate(data, recipe, plan, split, clock))
+    cut = cut or (lambda: _cut_seconds(data, recipe, split, clock))
     baselines = baseline_plans(data, recipe, cores=cores)
     if budget_seconds < STAGE_BASED_SECONDS:
         baselines.pop("stage_based")
@@ -162,6 +169,8 @@ def search(
         # Not before: a dataset that fits into the page cache is there now, and reading it costs what it will cost.
         pool.report(SearchProgress("what reading and decoding cost", "", 0, 1))
         pool.predictor.calibrate(Plan(), calibrate(Plan()))
+        if any(is_kept(plan) and pool.fits(plan) for plan in _decoded(pool)):
+            pool.predictor.kept_seconds = cut()
         pool.predict(first)
         pool.run_rounds(first, EARLY_ROUNDS, "baselines and kernels")
         _second_rung(pool, set(baselines))
@@ -186,7 +195,7 @@ def _second_rung(pool: Pool, baselines: set[str]) -> None:
     best = pool.by_rate()
     ways = list(dict.fromkeys(_way(pool, name) for name in best))[:2]
     leaders = [next(name for name in best if _way(pool, name) == way) for way in ways]
-    wanted = decoded_once(pool.data, pool.recipe, pool.cores, split=pool.split, free_bytes=pool.free_bytes)
+    wanted = _decoded(pool)
     for leader in leaders:
         base = pool.candidates[leader].plan.replace(num_parallel_calls=pool.cores + 1, prefetch=PREFETCH)
         if pool.demand is not None:
@@ -285,6 +294,15 @@ def _calibrate(data: Data, recipe: Recipe, plan: Plan, split: str, clock: Callab
     return measure_costs(
         lambda serial: build(data, recipe, serial, split=split), plan, seconds=CALIBRATION_SECONDS, clock=clock
     )
+
+
+def _cut_seconds(data: Data, recipe: Recipe, split: str, clock: Callable[[], float]) -> float:
+    pictures = decoded(take_sample(data, split=split, records=CUT_RECORDS))
+    return bare_seconds(pictures, recipe, fused=False, seconds=CUT_SECONDS, clock=clock)
+
+
+def _decoded(pool: Pool) -> list[Plan]:
+    return decoded_once(pool.data, pool.recipe, pool.cores, split=pool.split, free_bytes=pool.free_bytes)
 
 
 def _way(pool: Pool, name: str) -> tuple[str, bool]:

@@ -59,7 +59,9 @@ def export_code(tuned: TunedPipeline, data: Data, *, version: str) -> str:
 def _context(tuned: TunedPipeline, data: Data, version: str) -> dict[str, Any]:
     plan, recipe = tuned.plan, tuned.recipe
     _check(data, recipe)
-    encoding = "raw" if data.encoding == "raw" else "packed" if plan.caches_decoded else "jpeg"
+    encoding: str = data.encoding
+    if plan.caches_decoded and encoding != "raw":
+        encoding = "packed" if plan.caches_on_disk else "kept" if plan.kernel == "opencv" else "pixels"
     # The hook that ends iterators before the process does also serves a cache on disk: its file goes after them.
     in_python = data.format != "tfrecord" or plan.kernel == "opencv"
     uses_python = in_python or plan.caches_on_disk
@@ -186,7 +188,7 @@ def _needs(data: Data, plan: Plan, encoding: str) -> str:
         packages.append("pillow")
     if plan.kernel == "opencv":
         packages.append("opencv-python-headless")
-        if encoding == "jpeg" and not plan.fused_decode_and_crop:
+        if encoding in ("jpeg", "kept") and not plan.fused_decode_and_crop:
             packages.append("simplejpeg")
     return packages[0] if len(packages) == 1 else f"{', '.join(packages[:-1])} and {packages[-1]}"
 

@@ -73,12 +73,13 @@ class StoreHandle:
         """The record with its picture in the store and `image` int64[], its place there."""
         import tensorflow as tf
 
-        def keep(index: np.ndarray, content: bytes) -> np.ndarray:
-            self().keep(int(index), content)
-            return index
-
-        place = tf.numpy_function(keep, [record["index"], record["image"]], tf.int64)
+        place = tf.numpy_function(self._keep, [record["index"], record["image"]], tf.int64)
         return record | {"image": tf.ensure_shape(place, [])}
+
+    def _keep(self, index: np.ndarray, content: bytes) -> np.ndarray:
+        # A method, since a function defined in `keep_pixels` would be rewritten by AutoGraph and run at its pace.
+        self().keep(int(index), content)
+        return index
 
 
 def decode_by_tensorflow(content: bytes) -> np.ndarray:

@@ -93,16 +93,33 @@ def test_another_number_of_calls_costs_a_python_kernel(predictor: Predictor) -> 
     assert rate(predictor, kernel="opencv", num_parallel_calls=2 * CORES, cycle_length=1) == pytest.approx(0.86 * alike)
 
 
-def test_taking_decoded_pictures_out_of_a_cache_costs_their_bytes(predictor: Predictor) -> None:
+def test_taking_decoded_pictures_from_disk_costs_their_bytes_and_from_memory_nothing(predictor: Predictor) -> None:
     costs = next(iter(predictor.calibrations.values()))
     stages = tuple(stage.replace(bytes_per_image=100_000.0) for stage in costs.stages)
     counted = Predictor(CORES)
     counted.calibrate(Plan(), costs.replace(stages=stages))
     nothing = Predictor(CORES)
     nothing.calibrate(Plan(), costs.replace(stages=tuple(s.replace(bytes_per_image=None) for s in costs.stages)))
-    plan = Plan(num_parallel_calls=CORES, cache="decoded")
+    plan = Plan(num_parallel_calls=CORES, cache="decoded_disk")
     more = CORES / counted.predict(plan).value - CORES / nothing.predict(plan).value
     assert more == pytest.approx(100_000 * 13 * 0.4e-9, rel=0.01)  # 13 bytes of pixels a byte, 0.4 ns each
+    kept = plan.replace(cache="decoded")
+    assert counted.predict(kept).value == pytest.approx(nothing.predict(kept).value)
+
+
+def test_cutting_from_decoded_pictures_is_known_from_the_bare_loop_until_it_was_measured(predictor: Predictor) -> None:
+    plan = Plan(kernel="opencv", cache="decoded", num_parallel_calls=CORES)
+    unknown = predictor.predict(plan)
+    predictor.kept_seconds = 100e-6
+    known = predictor.predict(plan)
+    assert known.value == pytest.approx(predictor.kept_rate(plan, 100e-6)) == pytest.approx(0.9 * CORES / 120e-6)
+    assert known.width / known.value < unknown.width / unknown.value
+    predictor.learn(plan, 20_000.0)
+    assert predictor.predict(plan).value == pytest.approx(20_000)
+
+
+def test_however_many_cores_one_thread_hands_out_the_places_of_decoded_pictures() -> None:
+    assert Predictor(1000).kept_rate(Plan(kernel="opencv", cache="decoded"), 100e-6) == pytest.approx(1 / 5e-6)
 
 
 def test_the_interval_is_wider_the_less_is_known(predictor: Predictor) -> None:

@@ -44,6 +44,7 @@ CASES = [
     ("raw", RECIPE.replace(normalisation="imagenet"), Plan(kernel="opencv")),
     ("rawrecord", RECIPE, Plan()),
     ("tfrecord", RECIPE, Plan(cache="decoded", num_parallel_calls=2)),
+    ("hdf5", RECIPE, Plan(cache="decoded", kernel="opencv", num_parallel_calls=2)),
     ("tfrecord", RECIPE, Plan(cache="disk")),
     ("raw", RECIPE, Plan(cache="disk", kernel="opencv")),
     ("hdf5", RECIPE, Plan(cache="decoded_disk")),
