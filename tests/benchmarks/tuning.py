@@ -4,8 +4,8 @@
 
 For each dataset (recipe: 224, random-resized crop, flip, batch 64, uint8): a search within the budget; then every plan
 of a grid (ways of making pictures x calls x cache), of which those that the search did not measure are held out for the
-prediction; then the tuned plan, the baselines and the grid's best three once more, all in turn, for the ratios; which of the three is the best is told by
-other rounds than its ratio.
+prediction; then the tuned plan, the baselines and the grid's best three once more, all in turn, for the ratios. Which
+of the three is the best is told by other rounds than its ratio.
 With `--whole N` the dataset counts as a sample of one N times as large, whose caches fit nowhere: none is in the grid.
 Takes 4 minutes a dataset on 2 cores, 2 without the grid. Reads what `dataio convert` wrote, or folders.
 """
