@@ -33,9 +33,20 @@ def serial_work() -> tf.data.Dataset:
     return dataset.batch(4).with_options(options)
 
 
-def test_a_pipeline_and_a_step_become_a_verdict_with_its_reasons() -> None:
-    step = SimulatedAccelerator(0.004)
-    diagnosis = diagnose(slow_source, name="mine:slow", step=step, budget_seconds=4)
+@pytest.fixture(scope="module")
+def starving() -> Diagnosis:
+    """Of a source that is slower than the step."""
+    return diagnose(slow_source, name="mine:slow", step=SimulatedAccelerator(0.004), budget_seconds=4)
+
+
+@pytest.fixture(scope="module")
+def serial() -> Diagnosis:
+    """Of work on one thread, without a step."""
+    return diagnose(serial_work, budget_seconds=1.5)
+
+
+def test_a_pipeline_and_a_step_become_a_verdict_with_its_reasons(starving: Diagnosis) -> None:
+    diagnosis = starving
     assert diagnosis.dataset == "mine:slow"
     assert diagnosis.batch_size == 8
     # The sleeper's rate is an upper bound; a machine that is busy otherwise gives less.
@@ -47,8 +58,8 @@ def test_a_pipeline_and_a_step_become_a_verdict_with_its_reasons() -> None:
     assert ("Prefetch", "buffer_size") in {(one.operator, one.parameter) for one in diagnosis.tuned}
 
 
-def test_without_a_step_there_is_no_verdict_but_traps_and_costs() -> None:
-    diagnosis = diagnose(serial_work, budget_seconds=1.5)
+def test_without_a_step_there_is_no_verdict_but_traps_and_costs(serial: Diagnosis) -> None:
+    diagnosis = serial
     assert diagnosis.verdict is None
     assert "no-prefetch-at-the-end" in {trap.name for trap in diagnosis.traps}
     mapped = next(one for one in diagnosis.operators if one.name.startswith("Map"))  # fused with batch
@@ -74,17 +85,16 @@ def test_short_epochs_are_read_again_and_again() -> None:
     assert diagnosis.supply_images_per_second.value > 100
 
 
-def test_a_diagnosis_goes_to_json_and_back_and_into_words() -> None:
-    diagnosis = diagnose(slow_source, name="mine:slow", step=SimulatedAccelerator(0.02), budget_seconds=2)
-    assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
-    text = describe_diagnosis(diagnosis)
+def test_a_diagnosis_goes_to_json_and_back_and_into_words(starving: Diagnosis) -> None:
+    assert Diagnosis.from_json(starving.to_json()) == starving
+    text = describe_diagnosis(starving)
     assert "mine:slow delivers" in text
     assert "verdict: " in text
     assert "Prefetch" in text
 
 
-def test_traps_are_told_with_their_fixes() -> None:
-    text = describe_diagnosis(diagnose(serial_work, budget_seconds=1.2))
+def test_traps_are_told_with_their_fixes(serial: Diagnosis) -> None:
+    text = describe_diagnosis(serial)
     assert "known trap" in text
     assert "fix: end with .prefetch(tf.data.AUTOTUNE)" in text
 

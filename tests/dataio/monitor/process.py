@@ -1,10 +1,9 @@
 """Run as a process of its own: what a monitor does where the whole process is concerned.
 
-    python process.py {mirrored|two-watched|other|again|crash}
+    python process.py {strategy|crash}
 
-`mirrored`, `two-watched`, `other` (fit over a dataset that is not the watched one) and `again` (a second fit over the
-data, watched anew) print the monitor's summary as JSON; `crash` ends in an error while a pipeline over a
-Python function is still producing.
+`strategy` trains under a strategy once for each of `MODES`, with a monitor of its own, and prints the monitor's summary
+as a line of JSON; `crash` ends in an error while a pipeline over a Python function is still producing.
 """
 
 from __future__ import annotations
@@ -18,11 +17,17 @@ import tensorflow as tf
 from dataio import StarvationMonitor
 from tests.dataio.monitor.sleeping import make_model, make_sleeper
 
+#: `other` fits over a dataset that is not the watched one, `again` a second time over the data, watched anew.
+MODES = ("mirrored", "two-watched", "other", "again")
 
-def mirrored(mode: str) -> None:
+
+def make_strategy() -> tf.distribute.Strategy:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def train_under(strategy: tf.distribute.Strategy, mode: str) -> None:
     monitor = StarvationMonitor(warn=False)
     with strategy.scope():
         model = make_model(0.0005)
@@ -59,4 +64,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "crash":
         crash()
     else:
-        mirrored(sys.argv[1])
+        shared = make_strategy()
+        for mode in MODES:
+            train_under(shared, mode)

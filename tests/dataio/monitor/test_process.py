@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dataio.monitor import MonitorSummary
+from tests.dataio.monitor.process import MODES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,36 +26,47 @@ def run(mode: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def summary_of(mode: str) -> MonitorSummary:
-    done = run(mode)
+@pytest.fixture(scope="module")
+def summaries() -> dict[str, MonitorSummary]:
+    """What one process saw of each training under a strategy."""
+    done = run("strategy")
     assert done.returncode == 0, done.stderr[-3000:]
-    return MonitorSummary.from_json(done.stdout.splitlines()[-1])
+    lines = done.stdout.splitlines()[-len(MODES) :]
+    return {mode: MonitorSummary.from_json(line) for mode, line in zip(MODES, lines, strict=True)}
 
 
-def test_under_a_strategy_steps_are_compared_and_no_wait_is_made_up() -> None:
-    summary = summary_of("mirrored")
+def test_under_a_strategy_steps_are_compared_and_no_wait_is_made_up(
+    summaries: dict[str, MonitorSummary],
+) -> None:
+    summary = summaries["mirrored"]
     assert summary.method == "comparison"
     assert summary.stall is not None
     assert summary.stall.high > 0.3  # the interval is wide where other work holds up executions
     assert summary.epochs[0].steps == 50
 
 
-def test_under_a_strategy_two_watched_datasets_cannot_be_told_apart() -> None:
-    summary = summary_of("two-watched")
+def test_under_a_strategy_two_watched_datasets_cannot_be_told_apart(
+    summaries: dict[str, MonitorSummary],
+) -> None:
+    summary = summaries["two-watched"]
     assert summary.stall is None
     assert summary.method == "none"
     assert "one dataset only" in summary.reason
 
 
-def test_under_a_strategy_another_dataset_than_the_watched_one_is_noticed() -> None:
-    summary = summary_of("other")
+def test_under_a_strategy_another_dataset_than_the_watched_one_is_noticed(
+    summaries: dict[str, MonitorSummary],
+) -> None:
+    summary = summaries["other"]
     assert summary.stall is None
     assert summary.epochs == ()
     assert "not watched" in summary.reason
 
 
-def test_under_a_strategy_the_dataset_of_an_earlier_fit_does_not_count_as_watched() -> None:
-    summary = summary_of("again")
+def test_under_a_strategy_the_dataset_of_an_earlier_fit_does_not_count_as_watched(
+    summaries: dict[str, MonitorSummary],
+) -> None:
+    summary = summaries["again"]
     assert summary.method == "comparison"
     assert summary.epochs[0].steps == 50
 
