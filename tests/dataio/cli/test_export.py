@@ -137,39 +137,18 @@ def test_the_code_gives_the_batches_of_build_bit_for_bit(
         environment.close()  # LMDB opens a path only once in a process, and the next case does so again
 
 
-#: Runs two exported modules where dataio cannot be imported.
-USE = """
-import os, runpy, sys
-class Forbid:
-    def find_spec(self, name, *rest):
-        if name.split('.')[0] == 'dataio': raise ImportError('dataio was imported')
-sys.meta_path.insert(0, Forbid())
-runpy.run_path('owned.py', run_name='__main__')
-import caching
-iterator = iter(caching.make_dataset())
-next(iterator)
-print(*os.listdir(os.environ['TMPDIR']))
-"""
-
-
-@pytest.fixture(scope="module")
-def elsewhere(
-    stored: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A process that ran exported code, one module of it with a cache on disk, and its folder."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    (folder / "owned.py").write_text(exported(stored["hdf5"], RECIPE, Plan())[0])
-    (folder / "caching.py").write_text(exported(stored["tfrecord"], RECIPE, Plan(cache="disk"))[0])
-    (folder / "temporary").mkdir()
-    env = {**os.environ, "TMPDIR": str(folder / "temporary")}
-    done = subprocess.run([sys.executable, "-c", USE], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
-    return done, folder
-
-
-def test_the_code_runs_where_dataio_cannot_be_imported(
-    elsewhere: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
-    done, _ = elsewhere
+def test_the_code_runs_where_dataio_cannot_be_imported(stored: dict[str, Path], tmp_path: Path) -> None:
+    code, _ = exported(stored["hdf5"], RECIPE, Plan())
+    (tmp_path / "owned.py").write_text(code)
+    forbid = (
+        "import sys\n"
+        "class Forbid:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name.split('.')[0] == 'dataio': raise ImportError('dataio was imported')\n"
+        "sys.meta_path.insert(0, Forbid())\n"
+        "import runpy; runpy.run_path('owned.py', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", forbid], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "one batch: float32 (8, 24, 24, 3) int64 (8,)" in done.stdout
 
@@ -189,10 +168,15 @@ def test_a_recipe_with_a_function_of_the_user_is_refused(stored: dict[str, Path]
         exported(stored["hdf5"], RECIPE.replace(transform="module:function"), Plan())
 
 
-def test_the_file_of_a_cache_on_disk_goes_when_the_process_ends(
-    elsewhere: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
-    done, folder = elsewhere
+def test_the_file_of_a_cache_on_disk_goes_when_the_process_ends(stored: dict[str, Path], tmp_path: Path) -> None:
+    code, _ = exported(stored["tfrecord"], RECIPE, Plan(cache="disk"))
+    (tmp_path / "owned.py").write_text(code)
+    (tmp_path / "temporary").mkdir()
+    use = "import os, owned; it = iter(owned.make_dataset()); next(it); print(*os.listdir(os.environ['TMPDIR']))"
+    env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    done = subprocess.run(
+        [sys.executable, "-c", use], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
-    assert "cache-" in done.stdout.splitlines()[-1]
-    assert not list((folder / "temporary").glob("cache-*"))
+    assert "cache-" in done.stdout
+    assert not list((tmp_path / "temporary").glob("cache-*"))
