@@ -186,11 +186,6 @@ dataset = build(data, Recipe(image_size=8, batch_size=2, shuffle=False), Plan(ca
 iterator = iter(dataset.repeat())
 next(iterator)
 print(len(os.listdir(os.environ["DATAIO_CACHE_DIR"])), flush=True)
-if sys.argv[1] == "fork" and os.fork() == 0:
-    sys.exit()
-if sys.argv[1] == "fork":
-    os.wait()
-    print(len(os.listdir(os.environ["DATAIO_CACHE_DIR"])), flush=True)
 if sys.argv[1] == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 """
