@@ -43,7 +43,7 @@ ROUND_SECONDS = 0.4
 
 
 def grid(data: Data, cores: int, *, caches: bool) -> dict[str, Plan]:
-    """Every way of making pictures with 1, cores, cores + 1 and 2 x cores calls; and with each cache."""
+    """Every way of making pictures with 1, cores, cores + 1 and 2 x cores calls; and with each cache in memory."""
     plans = []
     for way in kernel_plans(data, RECIPE, cores):
         plans += [
@@ -53,7 +53,9 @@ def grid(data: Data, cores: int, *, caches: bool) -> dict[str, Plan]:
         if caches:
             plans += [way.replace(num_parallel_calls=calls, cache="memory") for calls in (cores, cores + 1)]
         if caches and data.encoding == "jpeg" and not way.fused_decode_and_crop:
-            plans.append(way.replace(cache="decoded"))
+            plans += [
+                way.replace(num_parallel_calls=calls, cache="decoded") for calls in (cores, cores + 1, 2 * cores)
+            ]
     return {plan_words(plan): plan for plan in plans}
 
 
