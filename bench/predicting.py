@@ -39,6 +39,11 @@ DECODED_SECONDS_PER_BYTE = {"tensorflow": 0.4e-9, "opencv": 0.2e-9}
 #: where one core has the caches for itself. Source: own measurement: 1.15 to 1.2 times the processor time, 2 cores.
 KEPT_OVERHEAD = 1.2
 
+#: Share of a picture's work that reading it is taken to be at most: a serial calibration that was disturbed while it
+#: read tells more than a faster kernel does altogether. Source: own measurement of the case with the largest share
+#: (pixels, 256 x 256, OpenCV): a cache in memory brought 1.7 to 3.4 times as much, so that reading was up to 0.71.
+MOST_READING = 0.75
+
 #: Seconds a record that one thread spends on the places of decoded pictures: shuffling and collecting six numbers.
 #: Source: own measurement: 4.7 to 5.4 us with everything that comes before the kernel.
 PLACE_SECONDS = 2e-6
@@ -136,8 +141,7 @@ class Predictor:
 
     def work_seconds(self, plan: Plan) -> float:
         """Processor seconds a picture costs under `plan`, cache included: the demand it puts on the cores."""
-        work, _ = self._work(plan)
-        return work - self._saved(plan)
+        return self._work(plan)[0]
 
     def read_seconds(self) -> float:
         """Seconds a picture that reading and parsing take, uncached, serially."""
@@ -153,18 +157,19 @@ class Predictor:
             boxes = costs.seconds("boxes") / 2  # collecting alone, without drawing and splitting again
         if plan.cache != "none":
             return CACHED_SECONDS + boxes
-        readers = self.cores if plan.cycle_length == "auto" else min(plan.cycle_length, self.cores)
-        return costs.seconds("read", "parse", "cache") / max(1, readers) + boxes
+        return costs.seconds("read", "parse", "cache") / max(1, self._readers(plan)) + boxes
 
-    def _saved(self, plan: Plan) -> float:
-        if plan.cache == "none":
-            return 0.0
+    def _saved(self) -> float:
+        """Seconds a picture that a cache saves."""
         return max(0.0, self._any_costs().seconds("read", "parse", "cache") - CACHED_SECONDS)
+
+    def _with_cache(self, plan: Plan, uncached: float) -> float:
+        """The work of a picture under `plan` where it is `uncached` seconds without its cache."""
+        return uncached if plan.cache == "none" else uncached - min(self._saved(), MOST_READING * uncached)
 
     def _rate(self, plan: Plan, work: float, efficiency: float) -> float:
         calls = calls_at_once(plan, self.cores)
-        upstream = self.upstream_seconds(plan)
-        work -= self._saved(plan)
+        upstream = min([self.upstream_seconds(plan), *(1 / rate for rate in self._read_as_fast(plan))])
         if calls == 1 and plan.num_parallel_calls == 1:
             # One thread for pictures; a reader of its own (cycle_length above 1) works beside it.
             beside = plan.cycle_length != 1 and plan.cache == "none"
@@ -172,30 +177,49 @@ class Predictor:
             return efficiency / max(serial, upstream)
         return min(1 / upstream, efficiency * calls / work)
 
+    def _read_as_fast(self, plan: Plan) -> list[float]:
+        """images/s that were measured with no more readers than the plan has, which one thread's work cannot limit to
+        less, whatever the calibration says."""
+        return [
+            point.images_per_second
+            for point in self._points
+            if plan.cache == "none"
+            and (point.plan.kernel, point.plan.cache) == (plan.kernel, "none")
+            and self._readers(point.plan) <= self._readers(plan)
+        ]
+
+    def _readers(self, plan: Plan) -> int:
+        return self.cores if plan.cycle_length == "auto" else min(plan.cycle_length, self.cores)
+
     def _work(self, plan: Plan) -> tuple[float, Basis]:
-        """Clock seconds a picture of a serial, uncached run of the plan's family, and what that rests on."""
+        """Clock seconds a picture of a serial run of the plan's family, its cache filled, and what that rests on."""
         wanted = family(plan)
         if wanted in self.calibrations:
             known = any(family(point.plan) == wanted for point in self._points)
-            return self.calibrations[wanted].seconds_per_image, "same kernel" if known else "calibration"
-        measured = [self._work_of(point) for point in self._points if family(point.plan) == wanted]
+            work = self._with_cache(plan, self.calibrations[wanted].seconds_per_image)
+            return work, "same kernel" if known else "calibration"
+        measured = [self._work_by(point, plan) for point in self._points if family(point.plan) == wanted]
         if measured:
             return sorted(measured)[len(measured) // 2], "same kernel"
         if is_kept(plan) and self.kept_seconds is not None:
-            return KEPT_OVERHEAD * self.kept_seconds + self._saved(plan), "calibration"
+            return KEPT_OVERHEAD * self.kept_seconds, "calibration"
         costs = self._any_costs()
         if not plan.caches_decoded:
-            return costs.seconds_per_image, "other kernel"
+            return self._with_cache(plan, costs.seconds_per_image), "other kernel"
         stored = next((stage.bytes_per_image for stage in costs.stages if stage.stage in ("read", "parse")), None)
         copied = PIXELS_A_BYTE * (stored or 0.0) if plan.caches_on_disk else 0.0
         copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * copied
-        return costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture") + copying, "other kernel"
+        decoded = costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture")
+        return self._with_cache(plan, decoded) + copying, "other kernel"
 
-    def _work_of(self, point: _Point) -> float:
-        """The serial work that explains a measured rate with the efficiency assumed before learning."""
-        efficiency = UNLEARNED_EFFICIENCY[point.plan.kernel]
+    def _work_by(self, point: _Point, plan: Plan) -> float:
+        """The serial work under `plan` by a measured rate of its family, which the efficiency assumed before learning
+        explains."""
         calls = calls_at_once(point.plan, self.cores)
-        return efficiency * calls / point.images_per_second + self._saved(point.plan)
+        work = UNLEARNED_EFFICIENCY[point.plan.kernel] * calls / point.images_per_second
+        if point.plan.cache == "none":
+            return self._with_cache(plan, work)
+        return work + self._saved() if plan.cache == "none" else work
 
     def _efficiency(self, plan: Plan, work: float) -> float:
         """Learned from the measured plans of the same kernel that are most like it."""

@@ -4,8 +4,9 @@ The prediction starts from what the plan at hand supplies and scales it by the w
 
     rate after = rate now * work now / work after
 
-where the work of a picture is that of the serial calibration. How much less a picture costs that is stored smaller or
-raw is measured on a sample, stored that way in memory, in the bare loop.
+where the work of a picture is that of the serial calibration. How much less a picture costs that is stored smaller is
+measured on a sample, stored that way in memory, in the bare loop. Raw pixels are so large that carrying them costs more
+than cutting and resizing: there the plan itself is run on the sample.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from dataio.bench.bare import Sample, bare_seconds, can_run_bare, decoded, store
 from dataio.bench.cache_disk import cache_bytes_per_second
 from dataio.bench.choosing import HEADROOM
 from dataio.bench.footprint import predict_footprint, refusal
-from dataio.bench.predicting import CACHED_SECONDS, Predictor, calls_at_once
+from dataio.bench.predicting import CACHED_SECONDS, MOST_READING, Predictor, calls_at_once
 from dataio.bench.results import Remedy
 from dataio.bench.storage import storage_kind
+from dataio.bench.trial import try_raw
 from dataio.bench.words import byte_words, plan_words, rate_words
 from dataio.data import Data
 from dataio.plan import Plan
@@ -39,7 +41,7 @@ TRIAL_SECONDS = 0.3
 PACKED_SECONDS = 17e-6
 PACKED_SECONDS_PER_BYTE = 0.3e-9
 #: Seconds a byte that one thread spends on copying records into batches while the calls are at work, which slows
-#: copying down. It limits large records.
+#: copying down. It limits large records that are cached as stored.
 #: Source: own measurement: 5,400 to 5,700 images/s of 197 kB on 2 cores, uncached.
 COLLECT_SECONDS_PER_BYTE = 0.7e-9
 #: Seconds a byte of decoded picture that taking it out of a cache on disk and copying it into a batch add to the bare
@@ -203,20 +205,28 @@ def _stored_anew(situation: Situation, sample: Sample | None) -> list[Remedy]:
         (f"Store JPEGs with {side} px on the short side", small, f"--encoding jpeg --short-side {side}", "tfrecord"),
         (f"Store raw pixels, {side} x {side}", raw, f"--encoding raw --size {side}x{side}", "hdf5"),
     ):
-        after = bare_seconds(store, recipe, fused=fused and store.encoding == "jpeg", seconds=TRIAL_SECONDS)
         source = data.path if data.format == "folder" else "SRC"  # what the packed files were made of is not known
         where = f"{data.path}-{'raw' if store.encoding == 'raw' else ''}{side}"
         remedies.append(
             Remedy(
                 title=f"{title}.",
-                images_per_second=_rate_after(
-                    situation, picture_share=after / now, record_bytes=store.record_bytes, bare_now=now
-                ),
+                images_per_second=_rate_of_store(situation, store, bare_now=now),
                 cost=f"{byte_words(records * store.record_bytes)} on disk; changes pixels, so judge accuracy first",
                 how=f"dataio convert {source} {where} --to {format_name} {flags}",
             )
         )
     return remedies
+
+
+def _rate_of_store(situation: Situation, store: Sample, *, bare_now: float) -> float:
+    """images/s of the plan at hand from data that are stored like `store`."""
+    recipe, plan = situation.recipe, situation.plan
+    if store.encoding == "raw" and plan.cache == "none":
+        whole = plan.replace(fused_decode_and_crop=False)
+        return try_raw(situation.data, store, recipe, whole, split=situation.split)
+    fused = plan.fused_decode_and_crop and store.encoding == "jpeg"
+    after = bare_seconds(store, recipe, fused=fused, seconds=TRIAL_SECONDS)
+    return _rate_after(situation, picture_share=after / bare_now, record_bytes=store.record_bytes, bare_now=bare_now)
 
 
 def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> list[Remedy]:
@@ -281,7 +291,7 @@ def _rate_after(
     predictor, plan = situation.predictor, situation.plan
     work = predictor.work_seconds(plan)
     upstream = predictor.upstream_seconds(plan)
-    read_now = CACHED_SECONDS if plan.cache != "none" else predictor.read_seconds()
+    read_now = CACHED_SECONDS if plan.cache != "none" else min(predictor.read_seconds(), MOST_READING * work)
     read_after = (
         CACHED_SECONDS if cached or plan.cache != "none" else PACKED_SECONDS + PACKED_SECONDS_PER_BYTE * record_bytes
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataio.bench.costs import Costs, StageSeconds
 from dataio.bench.footprint import Footprint, predict_footprint, refusal
@@ -56,6 +60,34 @@ def test_one_reader_limits_what_calls_can_do() -> None:
 
 def test_a_cache_saves_reading_alone(predictor: Predictor) -> None:
     assert rate(predictor, num_parallel_calls=1, cache="memory") == pytest.approx(1 / 0.903e-3, rel=1e-3)
+
+
+def test_reading_is_never_taken_for_all_that_a_faster_kernel_does() -> None:
+    disturbed = Predictor(CORES)
+    disturbed.calibrate(Plan(), costs(read=2e-3))  # of a kernel that altogether takes 0.6 ms
+    disturbed.learn(Plan(kernel="opencv", num_parallel_calls=4, cycle_length=1), 6000.0)
+    found = disturbed.predict(Plan(kernel="opencv", num_parallel_calls=4, cycle_length=1, cache="memory"))
+    assert found.low > 0
+    assert found.value <= 4.001 * 6000 / 0.9  # a quarter of the work is left, done by four calls at once
+
+
+@given(
+    read=st.floats(1e-6, 1e-2),
+    picture=st.floats(1e-5, 1e-2),
+    rates=st.lists(st.floats(10, 1e5), min_size=1, max_size=4),
+)
+def test_whatever_was_measured_rates_are_positive(read: float, picture: float, rates: list[float]) -> None:
+    made = Predictor(CORES)
+    made.calibrate(Plan(), costs(read=read, picture=picture))
+    kernels = [{"kernel": "opencv"}, {}, {"fused_decode_and_crop": True}, {"kernel": "opencv", "cache": "decoded"}]
+    for fields, found in zip(kernels, rates, strict=False):
+        made.learn(Plan(num_parallel_calls=4, **fields), found)
+    for fields, calls, cache in itertools.product(kernels[:3], (1, 4, 8), ("none", "memory", "disk", "decoded")):
+        if cache == "decoded" and "fused_decode_and_crop" in fields:
+            continue
+        plan = Plan(**fields | {"num_parallel_calls": calls, "cache": cache})
+        assert 0 < made.predict(plan).low < float("inf")
+        assert made.work_seconds(plan) > 0
 
 
 def test_the_efficiency_that_was_measured_carries_over_to_like_plans(predictor: Predictor) -> None:

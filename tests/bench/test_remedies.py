@@ -160,6 +160,47 @@ def test_what_a_bare_loop_saves_is_not_promised_whole(situation: Situation, monk
     assert small.images_per_second == pytest.approx(1000 * 2.0 / (2.0 - 0.4 + 0.02 - 0.93 * 0.6), rel=0.01)
 
 
+def test_raw_pixels_are_promised_what_the_plan_reaches_on_some(
+    situation: Situation, full: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, float, Plan]] = []
+
+    def tried(data: object, sample: Sample, recipe: Recipe, plan: Plan, *, split: str) -> float:
+        seen.append((sample.encoding, sample.record_bytes, plan))
+        return 4321.0
+
+    monkeypatch.setattr(remedies, "try_raw", tried)
+    fused = situation.plan.replace(kernel="opencv", fused_decode_and_crop=True)
+    raw = titled(find_remedies(replace(situation, plan=fused), sample=full), "raw pixels")
+    assert raw is not None and raw.images_per_second == 4321.0
+    assert seen == [("raw", 256 * 256 * 3, fused.replace(fused_decode_and_crop=False))]
+    find_remedies(replace(situation, plan=fused.replace(cache="memory")), sample=full)
+    assert len(seen) == 1  # a cache of the sample says nothing about one of the whole
+
+
+def test_no_remedy_is_promised_the_impossible_after_a_disturbed_calibration(
+    situation: Situation, full: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbed = predictor()
+    slow = {stage: seconds * (20 if stage == "read" else 1) for stage, seconds in SECONDS.items()}
+    stages = tuple(
+        StageSeconds(stage=stage, seconds_per_image=seconds, bytes_per_image=None, share=seconds / sum(slow.values()))  # type: ignore[arg-type]
+        for stage, seconds in slow.items()
+    )
+    disturbed.calibrate(Plan(), Costs(images=100, seconds_per_image=sum(slow.values()), stages=stages))
+    fast = situation.plan.replace(kernel="opencv")
+    disturbed.learn(fast, 2000.0)
+    monkeypatch.setattr(remedies, "try_raw", lambda *_, **__: 0.0)
+    folder = Pictures()
+    folder.format = "folder"
+    found = find_remedies(
+        replace(situation, data=folder, plan=fast, images_per_second=2000.0, predictor=disturbed), sample=full
+    )
+    for word in ("encoded records", "packed"):
+        remedy = titled(found, word)
+        assert remedy is None or 0 < (remedy.images_per_second or 0) <= 4.001 * 2000
+
+
 def promised(situation: Situation, full: Sample) -> float:
     remedy = titled(find_remedies(situation, sample=full), "decoded pictures")
     assert remedy is not None and remedy.images_per_second is not None

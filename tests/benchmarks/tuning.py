@@ -53,9 +53,7 @@ def grid(data: Data, cores: int, *, caches: bool) -> dict[str, Plan]:
         if caches:
             plans += [way.replace(num_parallel_calls=calls, cache="memory") for calls in (cores, cores + 1)]
         if caches and data.encoding == "jpeg" and not way.fused_decode_and_crop:
-            plans += [
-                way.replace(num_parallel_calls=calls, cache="decoded") for calls in (cores, cores + 1, 2 * cores)
-            ]
+            plans += [way.replace(num_parallel_calls=calls, cache="decoded") for calls in (cores, cores + 1, 2 * cores)]
     return {plan_words(plan): plan for plan in plans}
 
 

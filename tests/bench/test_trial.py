@@ -1,0 +1,46 @@
+"""A trial of raw pixels: the pipeline that would read them, on a sample in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dataio.bench.bare import Sample, stored_raw, take_sample
+from dataio.bench.trial import RawSample, try_raw
+from dataio.data import Read, Shard
+from dataio.pipeline import build
+from dataio.plan import Plan
+from dataio.recipe import Recipe
+
+from .test_bounds import Pictures
+
+RECIPE = Recipe(image_size=32, batch_size=4, dtype="uint8")
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    return stored_raw(take_sample(Pictures(3), split="train"), 48)
+
+
+@pytest.mark.parametrize("calls", [None, 1, 2])
+def test_a_trial_reads_the_sample_over_and_over(sample: Sample, calls: int | None) -> None:
+    data = RawSample(Pictures(3), sample, split="train", records=130)
+    rows = list(data.records("train", read=Read(cycle_length=calls)).as_numpy_iterator())
+    assert [int(row["index"]) for row in rows] == list(range(130))
+    assert all(np.array_equal(row["image"], sample.images[i % 3]) for i, row in enumerate(rows))
+    assert all((row["height"], row["width"], row["orientation"]) == (48, 48, 1) for row in rows)
+    assert len(list(data.records("train", shard=Shard(4, 1)))) == Shard(4, 1).size(130)
+
+
+@pytest.mark.parametrize("kernel", ["tensorflow", "opencv"])
+def test_a_trial_makes_the_pictures_of_its_plan(sample: Sample, kernel: str) -> None:
+    data = RawSample(Pictures(3), sample, split="train", records=8)
+    plan = Plan(kernel=kernel, num_parallel_calls=2)  # type: ignore[arg-type]
+    images, labels = next(iter(build(data, RECIPE, plan, training=False)))
+    assert images.shape == (4, 32, 32, 3) and labels.numpy().tolist() == [0] * 4
+    assert np.array_equal(images[3], images[0]) and not np.array_equal(images[1], images[0])
+
+
+def test_a_trial_takes_batches_larger_than_the_sample(sample: Sample) -> None:
+    plan = Plan(kernel="opencv", num_parallel_calls=2, prefetch=2)
+    assert try_raw(Pictures(3), sample, RECIPE.replace(batch_size=512), plan, split="train") > 0
