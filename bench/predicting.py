@@ -22,9 +22,13 @@ from dataio.stall import Interval
 #: Seconds per image that a record costs once it is cached in memory. Source: own measurement, 2 to 4 us.
 CACHED_SECONDS = 3e-6
 
-#: Share of making a picture that is decoding it: what a cache of decoded pictures saves.
+#: Share of making a picture that is decoding it, where that was not measured: what a cache of decoded pictures saves.
 #: Source: own measurement, bare loop: 0.9 with OpenCV on photographs of 500 x 375, 0.7 with TensorFlow's resize.
 DECODING_SHARE = 0.7
+
+#: Share of making a picture that decoding it is taken to be at most: both were measured, and either may be disturbed.
+#: Source: the larger figure above.
+MOST_DECODING = 0.9
 
 #: Bytes of pixels that a byte of JPEG becomes where nothing better is known. Source: own measurement on ImageNet-like
 #: photographs: 11.2 at full size, 12.6 at 256 px.
@@ -108,6 +112,8 @@ class Predictor:
     """Costs of serial, uncached runs, by family; one is enough."""
     kept_seconds: float | None = None
     """What a picture cut from decoded ones takes one core in the bare loop; None where that was not measured."""
+    decoding_seconds: float | None = None
+    """What decoding a picture with TensorFlow takes one core; None where that was not measured."""
     _points: list[_Point] = field(default_factory=list)
 
     def calibrate(self, plan: Plan, costs: Costs) -> None:
@@ -132,12 +138,9 @@ class Predictor:
         spread = SPREAD[basis]
         return Interval(value=rate, low=rate * (1 - spread), high=rate * (1 + spread))
 
-    def kept_rate(self, plan: Plan, bare_seconds: float) -> float:
-        """images/s of a plan whose kernel cuts from decoded pictures in memory, from what one core does in the bare
-        loop."""
-        calls = calls_at_once(plan, self.cores)
-        work = KEPT_OVERHEAD * bare_seconds
-        return min(1 / self.upstream_seconds(plan), UNLEARNED_EFFICIENCY[plan.kernel] * calls / work)
+    def has_measured(self, plan: Plan) -> bool:
+        """Whether a plan of the same family was measured, so that a prediction rests on what it did."""
+        return any(family(point.plan) == family(plan) for point in self._points)
 
     def work_seconds(self, plan: Plan) -> float:
         """Processor seconds a picture costs under `plan`, cache included: the demand it puts on the cores."""
@@ -195,9 +198,8 @@ class Predictor:
         """Clock seconds a picture of a serial run of the plan's family, its cache filled, and what that rests on."""
         wanted = family(plan)
         if wanted in self.calibrations:
-            known = any(family(point.plan) == wanted for point in self._points)
             work = self._with_cache(plan, self.calibrations[wanted].seconds_per_image)
-            return work, "same kernel" if known else "calibration"
+            return work, "same kernel" if self.has_measured(plan) else "calibration"
         measured = [self._work_by(point, plan) for point in self._points if family(point.plan) == wanted]
         if measured:
             return sorted(measured)[len(measured) // 2], "same kernel"
@@ -209,8 +211,13 @@ class Predictor:
         stored = next((stage.bytes_per_image for stage in costs.stages if stage.stage in ("read", "parse")), None)
         copied = PIXELS_A_BYTE * (stored or 0.0) if plan.caches_on_disk else 0.0
         copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * copied
-        decoded = costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture")
-        return self._with_cache(plan, decoded) + copying, "other kernel"
+        picture = costs.seconds("picture")
+        basis: Basis = "other kernel"
+        decoding = DECODING_SHARE * picture
+        if plan.kernel == "tensorflow" and self.decoding_seconds is not None:
+            basis = "calibration"
+            decoding = min(self.decoding_seconds, MOST_DECODING * picture)
+        return self._with_cache(plan, costs.seconds_per_image - decoding) + copying, basis
 
     def _work_by(self, point: _Point, plan: Plan) -> float:
         """The serial work under `plan` by a measured rate of its family, which the efficiency assumed before learning

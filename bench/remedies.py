@@ -5,8 +5,9 @@ The prediction starts from what the plan at hand supplies and scales it by the w
     rate after = rate now * work now / work after
 
 where the work of a picture is that of the serial calibration. How much less a picture costs that is stored smaller is
-measured on a sample, stored that way in memory, in the bare loop. Raw pixels are so large that carrying them costs more
-than cutting and resizing: there the plan itself is run on the sample.
+measured on a sample, stored that way in memory, in the bare loop. Where pixels are not decoded any more, carrying them
+costs as much as cutting and resizing: there the plan itself is run, on raw pixels of the sample or with a cache of a
+part of the pictures.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataio.bench.footprint import predict_footprint, refusal
 from dataio.bench.predicting import CACHED_SECONDS, MOST_READING, Predictor, calls_at_once
 from dataio.bench.results import Remedy
 from dataio.bench.storage import storage_kind
-from dataio.bench.trial import try_raw
+from dataio.bench.trial import try_cache, try_raw
 from dataio.bench.words import byte_words, plan_words, rate_words
 from dataio.data import Data
 from dataio.plan import Plan
@@ -264,13 +265,12 @@ def _decoded_cache(situation: Situation, sample: Sample, *, bare_now: float) -> 
 
 def _rate_of_decoded(situation: Situation, plan: Plan, pictures: Sample, *, bare_now: float) -> float:
     """images/s of `plan`, which caches decoded pictures such as these."""
-    if not plan.caches_on_disk and plan.kernel == "tensorflow":
-        # Its ops take more of a picture's time than the bare loop tells; the calibration knows them.
-        gain = situation.predictor.predict(plan).value / situation.predictor.predict(situation.plan).value
-        return situation.images_per_second * gain
-    after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
     if not plan.caches_on_disk:
-        return situation.predictor.kept_rate(plan, after)
+        if situation.predictor.has_measured(plan):
+            return situation.predictor.predict(plan).value
+        rate = situation.images_per_second
+        return try_cache(situation.data, situation.recipe, plan, split=situation.split, images_per_second=rate)
+    after = bare_seconds(pictures, situation.recipe, fused=False, seconds=TRIAL_SECONDS)
     after += UNPACK_SECONDS_PER_BYTE * pictures.record_bytes
     rate = _rate_after(situation, picture_share=after / bare_now, record_bytes=0.0, bare_now=bare_now, cached=True)
     return min(rate, cache_bytes_per_second(cache_parent()) / pictures.record_bytes)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from dataio.bench.bare import bare_seconds, decoded, take_sample
+from dataio.bench.bare import bare_seconds, decoded, decoding_seconds, take_sample
 from dataio.bench.baselines import baseline_plans
 from dataio.bench.candidates import PREFETCH, decoded_once, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose
@@ -59,9 +59,9 @@ MUCH_FASTER = 1.2
 STAGE_BASED_SECONDS = 30.0
 #: Seconds of the serial run that tells what reading and making a picture cost.
 CALIBRATION_SECONDS = 0.8
-#: Records and seconds of the bare loop that tells what cutting from decoded pictures costs.
-CUT_RECORDS = 64
-CUT_SECONDS = 0.2
+#: Records and seconds of the bare loops that tell what decoding costs, and cutting from decoded pictures.
+BARE_RECORDS = 64
+BARE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ def search(
     supply: Callable[[], AbstractContextManager[Supply]] | None = None,
     calibrate: Callable[[Plan], Costs] | None = None,
     cut: Callable[[], float] | None = None,
+    decode: Callable[[], float] | None = None,
     clock: Callable[[], float] = time.perf_counter,
     on_progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchResult:
@@ -127,6 +128,7 @@ def search(
         supply: what measures pipelines.
         calibrate: costs of a plan run serially.
         cut: seconds that cutting a picture from decoded ones takes one core in the bare loop.
+        decode: seconds that decoding a picture with TensorFlow takes one core.
         clock: seconds, monotonic.
         on_progress: called as the search goes on.
 
@@ -137,6 +139,7 @@ def search(
     cores = usable_cores() if cores is None else cores
     calibrate = calibrate or (lambda plan: _calibrate(data, recipe, plan, split, clock))
     cut = cut or (lambda: _cut_seconds(data, recipe, split, clock))
+    decode = decode or (lambda: _decoding_seconds(data, split, clock))
     baselines = baseline_plans(data, recipe, cores=cores)
     if budget_seconds < STAGE_BASED_SECONDS:
         baselines.pop("stage_based")
@@ -169,7 +172,10 @@ def search(
         # Not before: a dataset that fits into the page cache is there now, and reading it costs what it will cost.
         pool.report(SearchProgress("what reading and decoding cost", "", 0, 1))
         pool.predictor.calibrate(Plan(), calibrate(Plan()))
-        if any(is_kept(plan) and pool.fits(plan) for plan in _decoded(pool)):
+        kept = [plan for plan in _decoded(pool) if pool.fits(plan)]
+        if kept:
+            pool.predictor.decoding_seconds = decode()
+        if any(is_kept(plan) for plan in kept):
             pool.predictor.kept_seconds = cut()
         pool.predict(first)
         pool.run_rounds(first, EARLY_ROUNDS, "baselines and kernels")
@@ -297,8 +303,13 @@ def _calibrate(data: Data, recipe: Recipe, plan: Plan, split: str, clock: Callab
 
 
 def _cut_seconds(data: Data, recipe: Recipe, split: str, clock: Callable[[], float]) -> float:
-    pictures = decoded(take_sample(data, split=split, records=CUT_RECORDS))
-    return bare_seconds(pictures, recipe, fused=False, seconds=CUT_SECONDS, clock=clock)
+    pictures = decoded(take_sample(data, split=split, records=BARE_RECORDS))
+    return bare_seconds(pictures, recipe, fused=False, seconds=BARE_SECONDS, clock=clock)
+
+
+def _decoding_seconds(data: Data, split: str, clock: Callable[[], float]) -> float:
+    sample = take_sample(data, split=split, records=BARE_RECORDS)
+    return decoding_seconds(sample, data.encoding, seconds=BARE_SECONDS, clock=clock)
 
 
 def _decoded(pool: Pool) -> list[Plan]:

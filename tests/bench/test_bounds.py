@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dataio.bench.bare import bare_seconds, decoded, stored_raw, stored_smaller, take_sample
+from dataio.bench.bare import bare_seconds, decoded, decoding_seconds, stored_raw, stored_smaller, take_sample
 from dataio.bench.bounds import find_bounds
 from dataio.bench.storage import Storage
-from dataio.data import Data, Split
+from dataio.data import Data, Shard, Split
 from dataio.recipe import Recipe
 
 RECIPE = Recipe(image_size=32, batch_size=4, dtype="uint8")
@@ -34,13 +34,15 @@ class Pictures(Data):
             self.images.append(file.getvalue())
         self.splits = {"train": Split(records, 1, sum(map(len, self.images)))}
 
-    def records(self, split: str, **_: Any) -> tf.data.Dataset:
+    def records(self, split: str, *, shard: Shard | None = None, **_: Any) -> tf.data.Dataset:
         count = len(self.images)
         columns = {"image": self.images, "label": [0] * count, "index": list(range(count)), "orientation": [1] * count}
         columns |= {"height": [300] * count, "width": [400] * count}
-        return tf.data.Dataset.from_tensor_slices(
+        rows = tf.data.Dataset.from_tensor_slices(
             {name: tf.constant(values, tf.string if name == "image" else tf.int64) for name, values in columns.items()}
         )
+        first, end = (shard or Shard()).bounds(count)
+        return rows.skip(first).take(end - first)
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +115,13 @@ def test_raw_squares_need_no_decoding_and_so_less_time(pictures: Pictures) -> No
     assert bare_seconds(raw, RECIPE, fused=False, seconds=0.05) < bare_seconds(
         sample, RECIPE, fused=False, seconds=0.05
     )
+
+
+def test_decoding_takes_what_the_fastest_pass_over_the_sample_took(pictures: Pictures) -> None:
+    ticks = iter([0, 10, 18, 20, 24, 30, 32, 48, 50])  # until 40: passes of 8, 4 and 16
+
+    def clock() -> float:
+        return float(next(ticks))
+
+    sample = take_sample(pictures, split="train")
+    assert decoding_seconds(sample, "jpeg", seconds=40, clock=clock) == pytest.approx(4 / len(sample.index))

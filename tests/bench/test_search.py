@@ -108,9 +108,13 @@ class Machine:
         self.now += 0.3
         return 0.12 / self.rate(Plan(kernel="opencv", num_parallel_calls=1))  # the rest of the work is decoding
 
+    def decode(self) -> float:
+        self.now += 0.3
+        return 0.6 / self.rate(Plan(num_parallel_calls=1))
+
     def search(self, data: Data | None = None, recipe: Recipe = RECIPE, **options: Any) -> SearchResult:
         given: dict[str, Any] = {"cores": CORES, "free_bytes": 16 * GB} | options
-        given |= {"calibrate": self.calibrate, "cut": self.cut, "clock": self.clock}
+        given |= {"calibrate": self.calibrate, "cut": self.cut, "decode": self.decode, "clock": self.clock}
         return search(data or Told(), recipe, supply=lambda: self, **given)
 
 

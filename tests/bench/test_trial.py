@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dataio.bench import trial
 from dataio.bench.bare import Sample, stored_raw, take_sample
-from dataio.bench.trial import RawSample, try_raw
+from dataio.bench.trial import RawSample, try_cache, try_raw
 from dataio.data import Read, Shard
 from dataio.pipeline import build
 from dataio.plan import Plan
@@ -44,3 +45,34 @@ def test_a_trial_makes_the_pictures_of_its_plan(sample: Sample, kernel: str) -> 
 def test_a_trial_takes_batches_larger_than_the_sample(sample: Sample) -> None:
     plan = Plan(kernel="opencv", num_parallel_calls=2, prefetch=2)
     assert try_raw(Pictures(3), sample, RECIPE.replace(batch_size=512), plan, split="train") > 0
+
+
+def test_a_sample_is_laid_out_over_more_memory_than_the_processor_keeps_at_hand(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(records: int) -> int:
+        return len(RawSample(Pictures(3), sample, split="train", records=records)._images)
+
+    assert held(2) == 3 and held(130) == 129
+    monkeypatch.setattr(trial, "SPREAD_BYTES", 10 * sample.record_bytes)
+    assert held(130) == 9
+    monkeypatch.setattr(trial, "usable_memory_bytes", lambda: 0)
+    assert held(130) == 3
+
+
+@pytest.mark.parametrize(("images_per_second", "parts"), [(1.0, 3), (40.0, 2), (1e6, 1)])
+def test_a_cache_is_tried_on_as_many_pictures_as_fill_it_in_time(
+    monkeypatch: pytest.MonkeyPatch, images_per_second: float, parts: int
+) -> None:
+    built: list[int] = []
+
+    def counted(*arguments: object, num_shards: int, **named: object) -> object:
+        built.append(num_shards)
+        return build(*arguments, num_shards=num_shards, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trial, "build", counted)
+    monkeypatch.setattr(trial, "WARM_UP_SECONDS", 0.1)
+    plan = Plan(kernel="opencv", num_parallel_calls=2, prefetch=2, cache="decoded")
+    data = Pictures(96)  # 32 are eight batches
+    assert try_cache(data, RECIPE, plan, split="train", images_per_second=images_per_second) > 0
+    assert built == [parts]
