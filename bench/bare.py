@@ -15,7 +15,6 @@ from PIL import Image
 from dataio.data import Data
 from dataio.recipe import Recipe
 from dataio.stages.batch_kernel import finish_batch
-from dataio.stages.unpacking import decode_pixels
 
 #: Records in a sample: enough that the mix of sizes is the dataset's, few enough to read at once.
 SAMPLE_RECORDS = 256
@@ -150,35 +149,6 @@ def bare_seconds(
             )
         best = min(best, (clock() - start) / len(sample.index))
         epoch += 1
-    return best
-
-
-def decoding_seconds(
-    sample: Sample,
-    encoding: str,
-    *,
-    seconds: float = 0.2,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:
-    """Seconds one core needs to decode one picture of the sample with TensorFlow; the fastest whole pass counts.
-
-    Args:
-        sample: records as stored, in memory.
-        encoding: `jpeg` or `png`.
-        seconds: how long to repeat the pass; at least two are made.
-        clock: seconds, monotonic.
-    """
-    import tensorflow as tf
-
-    contents = tf.unstack(tf.constant(list(sample.images)))
-    best, passes = float("inf"), 0
-    end = clock() + seconds
-    while passes < 2 or clock() < end:
-        start = clock()
-        for content in contents:
-            decode_pixels({"image": content}, encoding)
-        best = min(best, (clock() - start) / len(contents))
-        passes += 1
     return best
 
 

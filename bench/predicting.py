@@ -22,13 +22,10 @@ from dataio.stall import Interval
 #: Seconds per image that a record costs once it is cached in memory. Source: own measurement, 2 to 4 us.
 CACHED_SECONDS = 3e-6
 
-#: Share of making a picture that is decoding it, where that was not measured: what a cache of decoded pictures saves.
+#: Share of making a picture that is decoding it, which a cache of decoded pictures saves, where such a cache was not
+#: calibrated itself.
 #: Source: own measurement, bare loop: 0.9 with OpenCV on photographs of 500 x 375, 0.7 with TensorFlow's resize.
 DECODING_SHARE = 0.7
-
-#: Share of making a picture that decoding it is taken to be at most: both were measured, and either may be disturbed.
-#: Source: the larger figure above.
-MOST_DECODING = 0.9
 
 #: Bytes of pixels that a byte of JPEG becomes where nothing better is known. Source: own measurement on ImageNet-like
 #: photographs: 11.2 at full size, 12.6 at 256 px.
@@ -109,15 +106,16 @@ class Predictor:
     cores: int
     """Cores that the process may use."""
     calibrations: dict[Family, Costs] = field(default_factory=dict)
-    """Costs of serial, uncached runs, by family; one is enough."""
+    """Costs of serial runs, by family, uncached but for decoded pictures; that of one uncached run is enough."""
     kept_seconds: float | None = None
     """What a picture cut from decoded ones takes one core in the bare loop; None where that was not measured."""
-    decoding_seconds: float | None = None
-    """What decoding a picture with TensorFlow takes one core; None where that was not measured."""
     _points: list[_Point] = field(default_factory=list)
 
     def calibrate(self, plan: Plan, costs: Costs) -> None:
-        """Takes in what `measure_costs` found for `plan`, which must not cache."""
+        """Takes in what `measure_costs` found for `plan`, which must not cache records as stored.
+
+        The first one must not cache at all.
+        """
         self.calibrations[family(plan)] = costs
 
     def learn(self, plan: Plan, images_per_second: float) -> None:
@@ -198,7 +196,9 @@ class Predictor:
         """Clock seconds a picture of a serial run of the plan's family, its cache filled, and what that rests on."""
         wanted = family(plan)
         if wanted in self.calibrations:
-            work = self._with_cache(plan, self.calibrations[wanted].seconds_per_image)
+            work = self.calibrations[wanted].seconds_per_image
+            if not plan.caches_decoded:  # else that was calibrated with its cache
+                work = self._with_cache(plan, work)
             return work, "same kernel" if self.has_measured(plan) else "calibration"
         measured = [self._work_by(point, plan) for point in self._points if family(point.plan) == wanted]
         if measured:
@@ -211,13 +211,8 @@ class Predictor:
         stored = next((stage.bytes_per_image for stage in costs.stages if stage.stage in ("read", "parse")), None)
         copied = PIXELS_A_BYTE * (stored or 0.0) if plan.caches_on_disk else 0.0
         copying = DECODED_SECONDS_PER_BYTE[plan.kernel] * copied
-        picture = costs.seconds("picture")
-        basis: Basis = "other kernel"
-        decoding = DECODING_SHARE * picture
-        if plan.kernel == "tensorflow" and self.decoding_seconds is not None:
-            basis = "calibration"
-            decoding = min(self.decoding_seconds, MOST_DECODING * picture)
-        return self._with_cache(plan, costs.seconds_per_image - decoding) + copying, basis
+        decoded = costs.seconds_per_image - DECODING_SHARE * costs.seconds("picture")
+        return self._with_cache(plan, decoded) + copying, "other kernel"
 
     def _work_by(self, point: _Point, plan: Plan) -> float:
         """The serial work under `plan` by a measured rate of its family, which the efficiency assumed before learning

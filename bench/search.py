@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from dataio.bench.bare import bare_seconds, decoded, decoding_seconds, take_sample
+from dataio.bench.bare import bare_seconds, decoded, take_sample
 from dataio.bench.baselines import baseline_plans
 from dataio.bench.candidates import PREFETCH, decoded_once, kernel_plans, thrifty, variants
 from dataio.bench.choosing import HEADROOM, Candidate, choose
@@ -36,7 +36,7 @@ from dataio.plan import Plan
 from dataio.recipe import Recipe
 from dataio.stall import Interval
 
-__all__ = ["SearchProgress", "SearchResult", "search"]
+__all__ = ["SearchProgress", "SearchResult", "calibrate_serially", "search"]
 
 #: Seconds after which warming up is given up; see `LiveSupply`.
 WARM_UP_SECONDS = 1.6
@@ -54,14 +54,16 @@ FINALISTS = 4
 OUT_OF_REACH = 0.88
 #: A predicted gain for which the final waits.
 MUCH_FASTER = 1.2
-#: Budget below which the baseline `stage_based` is left out: it was never the fastest by more than noise in any run of
-#: tests/benchmarks/tuning.py, and its time is better spent on a plan that prediction favours.
-STAGE_BASED_SECONDS = 30.0
+#: Budget below which what tells least is left out. The baseline `stage_based`: it was never the fastest by more than
+#: noise in any run of tests/benchmarks/tuning.py. A serial run of a cache of decoded pictures: it is measured anyway.
+FULL_SECONDS = 30.0
 #: Seconds of the serial run that tells what reading and making a picture cost.
 CALIBRATION_SECONDS = 0.8
-#: Records and seconds of the bare loops that tell what decoding costs, and cutting from decoded pictures.
-BARE_RECORDS = 64
-BARE_SECONDS = 0.2
+#: Records of the part of a dataset that a cache holds for that run.
+CALIBRATION_RECORDS = 512
+#: Records and seconds of the bare loop that tells what cutting from decoded pictures costs.
+CUT_RECORDS = 64
+CUT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,6 @@ def search(
     supply: Callable[[], AbstractContextManager[Supply]] | None = None,
     calibrate: Callable[[Plan], Costs] | None = None,
     cut: Callable[[], float] | None = None,
-    decode: Callable[[], float] | None = None,
     clock: Callable[[], float] = time.perf_counter,
     on_progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchResult:
@@ -128,7 +129,6 @@ def search(
         supply: what measures pipelines.
         calibrate: costs of a plan run serially.
         cut: seconds that cutting a picture from decoded ones takes one core in the bare loop.
-        decode: seconds that decoding a picture with TensorFlow takes one core.
         clock: seconds, monotonic.
         on_progress: called as the search goes on.
 
@@ -137,11 +137,10 @@ def search(
         RecipeError: the split does not fill a single batch.
     """
     cores = usable_cores() if cores is None else cores
-    calibrate = calibrate or (lambda plan: _calibrate(data, recipe, plan, split, clock))
+    calibrate = calibrate or (lambda plan: calibrate_serially(data, recipe, plan, split=split, clock=clock))
     cut = cut or (lambda: _cut_seconds(data, recipe, split, clock))
-    decode = decode or (lambda: _decoding_seconds(data, split, clock))
     baselines = baseline_plans(data, recipe, cores=cores)
-    if budget_seconds < STAGE_BASED_SECONDS:
+    if budget_seconds < FULL_SECONDS:
         baselines.pop("stage_based")
     covered = {(plan.kernel, plan.fused_decode_and_crop) for plan in baselines.values()}
     kernels = {
@@ -172,11 +171,11 @@ def search(
         # Not before: a dataset that fits into the page cache is there now, and reading it costs what it will cost.
         pool.report(SearchProgress("what reading and decoding cost", "", 0, 1))
         pool.predictor.calibrate(Plan(), calibrate(Plan()))
-        kept = [plan for plan in _decoded(pool) if pool.fits(plan)]
-        if kept:
-            pool.predictor.decoding_seconds = decode()
-        if any(is_kept(plan) for plan in kept):
-            pool.predictor.kept_seconds = cut()
+        for plan in _decoded(pool):
+            if is_kept(plan) and pool.fits(plan):
+                pool.predictor.kept_seconds = cut()
+            elif budget_seconds >= FULL_SECONDS and pool.fits(plan):
+                pool.predictor.calibrate(plan, calibrate(plan))
         pool.predict(first)
         pool.run_rounds(first, EARLY_ROUNDS, "baselines and kernels")
         _second_rung(pool, set(baselines))
@@ -295,21 +294,35 @@ def _costs_of(pool: Pool, plan: Plan, calibrate: Callable[[Plan], Costs]) -> Cos
     return pool.predictor.calibrations[family(uncached)]
 
 
-def _calibrate(data: Data, recipe: Recipe, plan: Plan, split: str, clock: Callable[[], float]) -> Costs:
+def calibrate_serially(
+    data: Data, recipe: Recipe, plan: Plan, *, split: str, clock: Callable[[], float] = time.perf_counter
+) -> Costs:
+    """What the stages of `plan` cost serially: what `Predictor.calibrate` takes. A cache is filled first, by a part of
+    the split.
+
+    Args:
+        data: the dataset.
+        recipe: what a batch is.
+        plan: its kernel, decoding and cache are kept.
+        split: the split to read.
+        clock: seconds, monotonic.
+    """
+    caches = plan.cache != "none"
+    records = max(CALIBRATION_RECORDS, 4 * recipe.batch_size)
+    parts = max(1, data.split(split).records // records) if caches else 1
     wait_until_idle()
     return measure_costs(
-        lambda serial: build(data, recipe, serial, split=split), plan, seconds=CALIBRATION_SECONDS, clock=clock
+        lambda serial: build(data, recipe, serial, split=split, num_shards=parts),
+        plan,
+        seconds=CALIBRATION_SECONDS,
+        whole_first_epoch=caches,
+        clock=clock,
     )
 
 
 def _cut_seconds(data: Data, recipe: Recipe, split: str, clock: Callable[[], float]) -> float:
-    pictures = decoded(take_sample(data, split=split, records=BARE_RECORDS))
-    return bare_seconds(pictures, recipe, fused=False, seconds=BARE_SECONDS, clock=clock)
-
-
-def _decoding_seconds(data: Data, split: str, clock: Callable[[], float]) -> float:
-    sample = take_sample(data, split=split, records=BARE_RECORDS)
-    return decoding_seconds(sample, data.encoding, seconds=BARE_SECONDS, clock=clock)
+    pictures = decoded(take_sample(data, split=split, records=CUT_RECORDS))
+    return bare_seconds(pictures, recipe, fused=False, seconds=CUT_SECONDS, clock=clock)
 
 
 def _decoded(pool: Pool) -> list[Plan]:

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dataio.bench.bare import bare_seconds, decoded, decoding_seconds, stored_raw, stored_smaller, take_sample
+from dataio.bench.bare import bare_seconds, decoded, stored_raw, stored_smaller, take_sample
 from dataio.bench.bounds import find_bounds
 from dataio.bench.storage import Storage
 from dataio.data import Data, Shard, Split
@@ -115,13 +115,3 @@ def test_raw_squares_need_no_decoding_and_so_less_time(pictures: Pictures) -> No
     assert bare_seconds(raw, RECIPE, fused=False, seconds=0.05) < bare_seconds(
         sample, RECIPE, fused=False, seconds=0.05
     )
-
-
-def test_decoding_takes_what_the_fastest_pass_over_the_sample_took(pictures: Pictures) -> None:
-    ticks = iter([0, 10, 18, 20, 24, 30, 32, 48, 50])  # until 40: passes of 8, 4 and 16
-
-    def clock() -> float:
-        return float(next(ticks))
-
-    sample = take_sample(pictures, split="train")
-    assert decoding_seconds(sample, "jpeg", seconds=40, clock=clock) == pytest.approx(4 / len(sample.index))

@@ -11,10 +11,13 @@ import tensorflow as tf
 
 from dataio.bench.costs import Costs, StageSeconds
 from dataio.bench.measuring import SupplySamples
-from dataio.bench.search import SearchResult, search
+from dataio.bench.search import SearchResult, calibrate_serially, search
 from dataio.data import Data, Split
+from dataio.pipeline import build
 from dataio.plan import Plan
 from dataio.recipe import Recipe
+
+from .test_bounds import Pictures
 
 RECIPE = Recipe(image_size=224, batch_size=64, dtype="uint8")
 CORES = 4
@@ -45,6 +48,8 @@ class Machine:
         self.plans: dict[str, Plan] = {}
         """Every plan that was ever built, in order."""
         self.alive: set[str] = set()
+        self.calibrated: list[Plan] = []
+        """Every plan that was run serially, in order."""
         self.turns: list[str] = []
         """The plan of every round, in order."""
 
@@ -92,6 +97,7 @@ class Machine:
         self.alive.remove(name)
 
     def calibrate(self, plan: Plan) -> Costs:
+        self.calibrated.append(plan)
         self.now += 2.0
         seconds = 1 / self.rate(plan.replace(num_parallel_calls=1, cycle_length=1, prefetch=0))
         stages = (("read", 0.1), ("boxes", 0.01), ("picture", 0.8), ("op overhead", 0.09))
@@ -108,13 +114,9 @@ class Machine:
         self.now += 0.3
         return 0.12 / self.rate(Plan(kernel="opencv", num_parallel_calls=1))  # the rest of the work is decoding
 
-    def decode(self) -> float:
-        self.now += 0.3
-        return 0.6 / self.rate(Plan(num_parallel_calls=1))
-
     def search(self, data: Data | None = None, recipe: Recipe = RECIPE, **options: Any) -> SearchResult:
         given: dict[str, Any] = {"cores": CORES, "free_bytes": 16 * GB} | options
-        given |= {"calibrate": self.calibrate, "cut": self.cut, "decode": self.decode, "clock": self.clock}
+        given |= {"calibrate": self.calibrate, "cut": self.cut, "clock": self.clock}
         return search(data or Told(), recipe, supply=lambda: self, **given)
 
 
@@ -235,6 +237,40 @@ def test_a_plan_that_promises_much_is_measured_although_the_time_is_up() -> None
     machine = Machine(typical)
     machine.search(budget_seconds=5.0)
     assert [plan.cache for plan in machine.plans.values()].count("decoded") == 1
+
+
+def test_pictures_that_tensorflows_ops_cut_from_a_cache_are_calibrated_where_no_other_kernel_may() -> None:
+    fast, exact = Machine(typical), Machine(typical)
+    fast.search()
+    assert Plan(cache="decoded") not in [plan.replace(num_parallel_calls="auto") for plan in fast.calibrated]
+    exact.search(recipe=RECIPE.replace(fidelity="exact"))
+    assert [(plan.kernel, plan.cache) for plan in exact.calibrated[:2]] == [
+        ("tensorflow", "none"),
+        ("tensorflow", "decoded"),
+    ]
+    short = Machine(typical)
+    short.search(recipe=RECIPE.replace(fidelity="exact"), budget_seconds=20.0)
+    tight = Machine(typical)
+    tight.search(recipe=RECIPE.replace(fidelity="exact"), free_bytes=GB // 2)  # 2,000 pictures of 562 kB
+    assert {plan.cache for plan in (*tight.calibrated, *short.calibrated)} == {"none"}
+
+
+def test_a_serial_run_of_a_cache_holds_a_part_of_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+
+    def counted(*arguments: Any, num_shards: int, **named: Any) -> tf.data.Dataset:
+        parts.append(num_shards)
+        return build(*arguments, num_shards=num_shards, **named)
+
+    monkeypatch.setattr("dataio.bench.search.build", counted)
+    monkeypatch.setattr("dataio.bench.search.CALIBRATION_RECORDS", 24)
+    monkeypatch.setattr("dataio.bench.search.CALIBRATION_SECONDS", 0.1)
+    small = Recipe(image_size=32, batch_size=4, dtype="uint8")
+    data = Pictures(96)
+    whole = calibrate_serially(data, small, Plan(), split="train")
+    kept = calibrate_serially(data, small, Plan(cache="decoded"), split="train")
+    assert parts == [1, 4]
+    assert 0 < kept.seconds_per_image < whole.seconds_per_image
 
 
 def test_plans_of_few_rounds_know_how_rounds_scatter_in_the_whole_run() -> None:

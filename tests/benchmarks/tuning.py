@@ -25,7 +25,8 @@ import dataio
 from dataio import Plan, Recipe
 from dataio.bench.bounds import find_bounds
 from dataio.bench.candidates import kernel_plans
-from dataio.bench.search import search
+from dataio.bench.predicting import family
+from dataio.bench.search import calibrate_serially, search
 from dataio.bench.stats import ratio_interval
 from dataio.bench.supply import LiveSupply
 from dataio.bench.words import plan_words
@@ -78,6 +79,10 @@ def run(path: Path, budget_seconds: float, *, whole_grid: bool, whole: float) ->
     started = time.perf_counter()
     found = search(data, RECIPE, budget_seconds=budget_seconds, whole=whole)
     search_seconds = time.perf_counter() - started
+    decoded = Plan(cache="decoded")
+    if whole_grid and data.encoding == "jpeg" and family(decoded) not in found.predictor.calibrations:
+        # The search calibrates these where OpenCV is not installed; the grid has them always.
+        found.predictor.calibrate(decoded, calibrate_serially(data, RECIPE, decoded, split="train"))
     known = {candidate.plan for candidate in found.candidates.values()}
     plans = grid(data, cores, caches=whole == 1) if whole_grid else {}
     measured: dict[str, float] = {}
