@@ -59,8 +59,8 @@ MUCH_FASTER = 1.2
 FULL_SECONDS = 30.0
 #: Seconds of the serial run that tells what reading and making a picture cost.
 CALIBRATION_SECONDS = 0.8
-#: Records of the part of a dataset that a cache holds for that run.
-CALIBRATION_RECORDS = 512
+#: Records and batches, at least, of the part of a dataset that a cache holds for that run.
+CALIBRATION_RECORDS, CALIBRATION_BATCHES = 512, 8
 #: Records and seconds of the bare loop that tells what cutting from decoded pictures costs.
 CUT_RECORDS = 64
 CUT_SECONDS = 0.2
@@ -308,7 +308,7 @@ def calibrate_serially(
         clock: seconds, monotonic.
     """
     caches = plan.cache != "none"
-    records = max(CALIBRATION_RECORDS, 4 * recipe.batch_size)
+    records = max(CALIBRATION_RECORDS, CALIBRATION_BATCHES * recipe.batch_size)
     parts = max(1, data.split(split).records // records) if caches else 1
     wait_until_idle()
     return measure_costs(

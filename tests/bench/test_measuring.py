@@ -95,6 +95,19 @@ def test_epochs_of_a_few_batches_are_counted_whole() -> None:
     assert samples.images_per_second.value == pytest.approx(16 / 0.16, rel=0.02)
 
 
+def test_a_round_in_which_an_epoch_begins_counts_more_than_the_end_of_a_burst() -> None:
+    def seconds(number: int) -> float:
+        """Epochs of 31 batches begin with 0.9 s; then three come at once every 0.15 s."""
+        place = number % 31
+        return 0.9 if place == 0 else 0.15 * (place % 3 == 0)
+
+    time = Time()
+    samples = measure(time, {"bursts": VirtualPipeline(time, seconds, batches=31)}, rounds=40, round_seconds=0.3)
+    rates = sorted(samples["bursts"].round_images_per_second)
+    assert rates[20] == pytest.approx(4 * 20, rel=0.25)
+    assert rates[-1] < 2 * 4 * 20
+
+
 def test_memory_is_the_growth_over_what_was_there_before() -> None:
     time = Time()
     held = {"a": 0, "b": 0}

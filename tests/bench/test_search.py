@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from dataio.bench.costs import Costs, StageSeconds
+from dataio.bench.costs import Costs, StageSeconds, measure_costs
 from dataio.bench.measuring import SupplySamples
 from dataio.bench.search import SearchResult, calibrate_serially, search
 from dataio.data import Data, Split
@@ -262,14 +262,24 @@ def test_a_serial_run_of_a_cache_holds_a_part_of_the_dataset(monkeypatch: pytest
         parts.append(num_shards)
         return build(*arguments, num_shards=num_shards, **named)
 
+    filled: list[bool] = []
+
+    def measured(*arguments: Any, whole_first_epoch: bool, **named: Any) -> Costs:
+        filled.append(whole_first_epoch)
+        return measure_costs(*arguments, whole_first_epoch=whole_first_epoch, **named)
+
     monkeypatch.setattr("dataio.bench.search.build", counted)
+    monkeypatch.setattr("dataio.bench.search.measure_costs", measured)
     monkeypatch.setattr("dataio.bench.search.CALIBRATION_RECORDS", 24)
     monkeypatch.setattr("dataio.bench.search.CALIBRATION_SECONDS", 0.1)
     small = Recipe(image_size=32, batch_size=4, dtype="uint8")
     data = Pictures(96)
     whole = calibrate_serially(data, small, Plan(), split="train")
     kept = calibrate_serially(data, small, Plan(cache="decoded"), split="train")
-    assert parts == [1, 4]
+    large = calibrate_serially(data, small.replace(batch_size=6), Plan(cache="decoded"), split="train")
+    assert parts == [1, 3, 2]  # 32 records are eight batches, and 48
+    assert filled == [False, True, True]
+    assert large.seconds_per_image < whole.seconds_per_image
     assert 0 < kept.seconds_per_image < whole.seconds_per_image
 
 

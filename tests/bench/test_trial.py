@@ -7,6 +7,7 @@ import pytest
 
 from dataio.bench import trial
 from dataio.bench.bare import Sample, stored_raw, take_sample
+from dataio.bench.measuring import measure_supply
 from dataio.bench.trial import RawSample, try_cache, try_raw
 from dataio.data import Read, Shard
 from dataio.pipeline import build
@@ -24,9 +25,14 @@ def sample() -> Sample:
 
 
 @pytest.mark.parametrize("calls", [None, 1, 2])
-def test_a_trial_reads_the_sample_over_and_over(sample: Sample, calls: int | None) -> None:
+def test_a_trial_reads_and_sums_the_sample_over_and_over(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, calls: int | None
+) -> None:
     data = RawSample(Pictures(3), sample, split="train", records=130)
+    summed: list[bytes] = []
+    monkeypatch.setattr(trial.google_crc32c, "value", summed.append)
     rows = list(data.records("train", read=Read(cycle_length=calls)).as_numpy_iterator())
+    assert len(summed) == 130 and set(summed) == {pixels.tobytes() for pixels in sample.images}
     assert [int(row["index"]) for row in rows] == list(range(130))
     assert all(np.array_equal(row["image"], sample.images[i % 3]) for i, row in enumerate(rows))
     assert all((row["height"], row["width"], row["orientation"]) == (48, 48, 1) for row in rows)
@@ -65,14 +71,20 @@ def test_a_cache_is_tried_on_as_many_pictures_as_fill_it_in_time(
     monkeypatch: pytest.MonkeyPatch, images_per_second: float, parts: int
 ) -> None:
     built: list[int] = []
+    filled: list[object] = []
+
+    def measured(*arguments: object, **named: object) -> object:
+        filled.append(named["whole_first_epoch"])
+        return measure_supply(*arguments, **named)  # type: ignore[arg-type]
 
     def counted(*arguments: object, num_shards: int, **named: object) -> object:
         built.append(num_shards)
         return build(*arguments, num_shards=num_shards, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(trial, "build", counted)
+    monkeypatch.setattr(trial, "measure_supply", measured)
     monkeypatch.setattr(trial, "WARM_UP_SECONDS", 0.1)
     plan = Plan(kernel="opencv", num_parallel_calls=2, prefetch=2, cache="decoded")
     data = Pictures(96)  # 32 are eight batches
     assert try_cache(data, RECIPE, plan, split="train", images_per_second=images_per_second) > 0
-    assert built == [parts]
+    assert built == [parts] and filled == [["tried"]]
